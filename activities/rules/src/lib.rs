@@ -1,0 +1,8 @@
+//! What the catalog decides: the documents of the format, their transitions and their invariants.
+//!
+//! Nothing here reads a disk, a network or a clock. The caller fetches bytes, hands them over, and carries out what
+//! comes back.
+
+pub mod ids;
+pub mod instant;
+pub mod sdmx;

@@ -1,0 +1,10 @@
+//! What the engine decides, and what a workflow and an activity see of it.
+//!
+//! Nothing here reads a disk, a network or a clock, and nothing here needs an async runtime.
+
+pub mod activity;
+pub mod clock;
+pub mod context;
+pub mod crash;
+pub mod failure;
+pub mod retry;
