@@ -59,9 +59,9 @@ pub enum Artefact {
     /// Concepts that components take their meaning from.
     ConceptScheme(ConceptScheme),
     /// Dimensions, attributes and measures of a data structure.
-    DataStructure(DataStructure),
+    DataStructure(Box<DataStructure>),
     /// What is published with a data structure.
-    Dataflow(Dataflow),
+    Dataflow(Box<Dataflow>),
 }
 
 /// A note attached to an artefact, an item or a component.
@@ -166,7 +166,7 @@ pub enum Representation {
     /// A codelist or value list, by URN.
     Enumerated(UrnText),
     /// A format of text.
-    Text(Facet),
+    Text(Box<Facet>),
 }
 
 /// The format of a value. `data_type` is the reference model's `type`, a name such as `String` or `Decimal`.
