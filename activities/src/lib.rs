@@ -1,1 +1,3 @@
-//! Placeholder.
+//! Everything that touches the world: files, stores, DuckDB, sources.
+
+pub mod fs;
