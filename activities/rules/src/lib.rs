@@ -3,6 +3,7 @@
 //! Nothing here reads a disk, a network or a clock. The caller fetches bytes, hands them over, and carries out what
 //! comes back.
 
+pub mod contracts;
 pub mod ids;
 pub mod instant;
 pub mod sdmx;
