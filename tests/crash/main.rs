@@ -1,0 +1,1 @@
+//! Crashes: the binary ended at named points and at random moments, and what it makes of it afterwards.
