@@ -5,4 +5,6 @@
 
 pub mod ids;
 pub mod instant;
+pub mod inventory;
+pub mod layout;
 pub mod sdmx;
