@@ -5,4 +5,6 @@
 
 pub mod ids;
 pub mod instant;
+pub mod manifest;
 pub mod sdmx;
+pub mod seal_journal;
