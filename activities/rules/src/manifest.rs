@@ -1,9 +1,9 @@
 //! The manifest of an edition, format 3.0 (*edition* §2, *catalog* §4.2).
 
-mod fingerprint;
 mod jobctl;
 #[cfg(test)]
 mod tests;
+mod text;
 mod validate;
 
 use std::collections::BTreeMap;
@@ -11,13 +11,14 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-pub use fingerprint::{BadTableFingerprint, TableFingerprint, content_fingerprint, structure_fingerprint};
 pub use jobctl::{EXTENSION_FORMAT, EXTENSION_NAME, FilePart, JobctlExtension, TableParts};
 pub use validate::{ManifestFault, ManifestProblem};
 
 use crate::ids::{EditionId, ProductId, Sha256Hex};
 use crate::instant::Instant;
+pub use crate::sdmx::fingerprint::TableFingerprint;
 use crate::sdmx::model::UrnText;
+pub use crate::sdmx::urn::Stability;
 
 /// The manifest format that is written here.
 pub const FORMAT_VERSION: &str = "3.0";
@@ -186,28 +187,6 @@ pub struct ArtefactEntry {
     pub partial_of: Option<Sha256Hex>,
 }
 
-/// Whether a version holds an artefact's content fixed (*catalog* §4.2).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Stability {
-    /// A final semantic version: three numeric parts, no extension, major at least 1.
-    Semantic,
-    /// Any other.
-    Legacy,
-}
-
-impl Stability {
-    /// The stability of an artefact at `version`.
-    #[must_use]
-    pub fn of_version(version: &str) -> Self {
-        let parts: Vec<&str> = version.split('.').collect();
-        let numeric = |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
-        let final_version =
-            parts.len() == 3 && parts.iter().all(numeric) && parts[0].bytes().any(|digit| digit != b'0');
-        if final_version { Self::Semantic } else { Self::Legacy }
-    }
-}
-
 /// Where a fetched edition came from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Provenance {
@@ -333,6 +312,15 @@ impl Manifest {
     /// The files of `root`, in the manifest's order.
     pub fn files_of(&self, root: Root) -> impl Iterator<Item = &EditionFile> {
         self.files.iter().filter(move |file| file.root == root)
+    }
+
+    /// The product fingerprint of the artefacts and bindings listed here (*edition* §9).
+    #[must_use]
+    pub fn computed_content_fingerprint(&self) -> Sha256Hex {
+        crate::sdmx::fingerprint::content_fingerprint(
+            &self.artefacts.iter().map(|entry| (entry.urn.clone(), entry.fingerprint.clone())).collect(),
+            &self.bindings.iter().map(|binding| (binding.dataflow.clone(), binding.fingerprint)).collect(),
+        )
     }
 
     /// The section of this program in `extensions`, when it is there and of a format that is read here.

@@ -14,4 +14,4 @@ pub mod references;
 pub mod urn;
 
 #[cfg(test)]
-mod vectors;
+pub(crate) mod vectors;

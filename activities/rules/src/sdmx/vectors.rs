@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::model::{Artefact, UrnText};
 
 #[path = "../../../../tests/support/shared.rs"]
-mod shared;
+pub mod shared;
 
 /// The classes that the model holds.
 pub const CLASSES: [&str; 5] = ["AgencyScheme", "Codelist", "ConceptScheme", "DataStructure", "Dataflow"];
