@@ -6,6 +6,7 @@
 mod catalog;
 mod change;
 mod document;
+mod from_manifest;
 mod invariants;
 mod leaf;
 mod operation;
@@ -19,6 +20,7 @@ mod version;
 pub use catalog::{CatalogHistory, CatalogJson, Current, History, WriterStage};
 pub use change::{Change, EntryChange, EntrySummary, LeafChange, Mark, MissingLeaf, Side, changes_between};
 pub use document::{Document, DocumentError, FormatVersion};
+pub use from_manifest::artefact_records;
 pub use invariants::{check_chain, check_structures};
 pub use leaf::{ArtefactRecord, ArtefactRecords, EntryState, Kind, Leaf, LeafEntry, Lifecycle, SchemaVersion};
 pub use operation::{

@@ -7,4 +7,6 @@ pub mod ids;
 pub mod instant;
 pub mod inventory;
 pub mod layout;
+pub mod manifest;
 pub mod sdmx;
+pub mod seal_journal;
