@@ -6,4 +6,8 @@
 pub mod contracts;
 pub mod ids;
 pub mod instant;
+pub mod inventory;
+pub mod layout;
+pub mod manifest;
 pub mod sdmx;
+pub mod seal_journal;
