@@ -61,7 +61,9 @@ fn the_rules_crates_use_nothing_that_touches_the_world() {
 #[test]
 fn the_engine_never_sees_the_catalog_and_workflows_never_build_duckdb() {
     let found = normal_dependencies();
-    for (name, never) in [("engine", "duckdb"), ("engine", "catalog-rules"), ("workflows", "duckdb"), ("workflows", "sqlx")] {
+    for (name, never) in
+        [("engine", "duckdb"), ("engine", "catalog-rules"), ("workflows", "duckdb"), ("workflows", "sqlx")]
+    {
         assert!(found[name].iter().all(|(dependency, _)| dependency != never), "{name} depends on {never}");
     }
 }

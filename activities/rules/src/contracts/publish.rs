@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{EditionId, ProductId, Sha256Hex};
+use crate::inventory::Lifecycle;
 
 /// Runs the narrow repair, picks `previous`, mints the edition id.
 pub const OPEN: &str = "publish.open";
@@ -51,20 +52,9 @@ pub struct PublishInput {
     pub source: SourceInput,
     /// Who asked, and why.
     pub cause: Cause,
-    /// Whether the product is final: no further edition may change its content.
-    #[serde(default)]
-    pub lifecycle: Lifecycle,
-}
-
-/// Whether later editions of a product may change its content (*catalog* §6.3).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Lifecycle {
-    /// A later edition may revise it.
-    #[default]
-    Revisable,
-    /// A later edition must carry the same content.
-    Final,
+    /// The product's lifecycle from now on; absent leaves it as it is, and makes a new product revisable.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lifecycle: Option<Lifecycle>,
 }
 
 /// What a publish run has done.
@@ -185,8 +175,9 @@ pub struct SealInput {
     pub edition_id: EditionId,
     /// The edition that it extends.
     pub previous: Option<EditionId>,
-    /// Whether the product is final.
-    pub lifecycle: Lifecycle,
+    /// The product's lifecycle from now on; absent leaves it as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lifecycle: Option<Lifecycle>,
 }
 
 /// Output of [`SEAL`].
@@ -237,8 +228,9 @@ pub struct RecordInput {
     pub edition_id: EditionId,
     /// The manifest that was sealed and checked.
     pub manifest_sha256: Sha256Hex,
-    /// Whether the product is final.
-    pub lifecycle: Lifecycle,
+    /// The product's lifecycle from now on; absent leaves it as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lifecycle: Option<Lifecycle>,
     /// Who asked, and why.
     pub cause: Cause,
 }
