@@ -11,7 +11,4 @@ fn main() {
     // An installed binary finds the library beside itself.
     let origin = if env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os == "macos") { "@loader_path" } else { "$ORIGIN" };
     println!("cargo:rustc-link-arg=-Wl,-rpath,{origin}");
-    if let Some(extensions) = folder.parent().map(|parent| parent.join("extensions")) {
-        println!("cargo:rustc-env=JOBCTL_BUILD_EXTENSIONS={}", extensions.display());
-    }
 }

@@ -94,7 +94,7 @@ pub struct Publish {
     pub source: Vec<PathBuf>,
     /// The metadata CSV, where it stands elsewhere than beside the data
     #[arg(long, value_name = "PATH", requires = "source")]
-    pub metadata: Option<PathBuf>,
+    pub metadata: Vec<PathBuf>,
     /// The product is final: a later edition must carry the same content
     #[arg(long = "final")]
     pub is_final: bool,
@@ -122,6 +122,14 @@ pub enum Runs {
         /// Why, for the audit
         #[arg(long)]
         reason: Option<String>,
+    },
+    /// End a run that has not ended; its catalog work stays as it is
+    Cancel {
+        /// The run
+        run: String,
+        /// Why, for the audit
+        #[arg(long)]
+        reason: String,
     },
 }
 

@@ -39,8 +39,8 @@ struct StateSection {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct DuckDbSection {
-    memory_limit: Option<String>,
-    threads: Option<usize>,
+    memory_limit_mb: Option<u32>,
+    threads: Option<u32>,
     extension_directory: Option<PathBuf>,
 }
 
@@ -49,7 +49,8 @@ struct DuckDbSection {
 struct SourceSection {
     kind: SourceKind,
     files: Vec<PathBuf>,
-    metadata: Option<PathBuf>,
+    #[serde(default)]
+    metadata: Vec<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -67,10 +68,10 @@ pub struct Config {
     pub catalog: PathBuf,
     /// The folder of the state database.
     pub state: PathBuf,
-    /// How much memory DuckDB may use, such as `400MB`.
-    pub duckdb_memory_limit: Option<String>,
-    /// How many threads DuckDB may use.
-    pub duckdb_threads: Option<usize>,
+    /// How much memory DuckDB's buffers may take, in MiB.
+    pub duckdb_memory_limit_mb: Option<u32>,
+    /// How many threads a query of DuckDB may use.
+    pub duckdb_threads: Option<u32>,
     /// Where DuckDB's extensions are.
     pub duckdb_extensions: Option<PathBuf>,
     /// The sources by product.
@@ -163,7 +164,7 @@ impl Config {
             let text = |path: &PathBuf| base.join(path).display().to_string();
             let input = SourceInput::Codr {
                 files: section.files.iter().map(text).collect(),
-                metadata: section.metadata.as_ref().map(text),
+                metadata: section.metadata.iter().map(text).collect(),
             };
             sources.insert(product_id, input);
         }
@@ -171,7 +172,7 @@ impl Config {
             file,
             catalog,
             state,
-            duckdb_memory_limit: written.duckdb.memory_limit,
+            duckdb_memory_limit_mb: written.duckdb.memory_limit_mb,
             duckdb_threads: written.duckdb.threads,
             duckdb_extensions: written.duckdb.extension_directory.map(|path| base.join(path)),
             sources,
@@ -211,14 +212,14 @@ url = {catalog:?}
 path = "state"
 
 # [duckdb]
-# memory_limit = "1GB"
+# memory_limit_mb = 1000
 # threads = 2
 
 # One table a product. `files` holds a full-table zip, a CSV, or a folder with both CSVs; one, or one a language.
 # [sources.14100287]
 # kind = "codr"
 # files = ["14100287-eng.zip", "14100287-fra.zip"]
-# metadata = "14100287_MetaData.csv"   # only where it stands elsewhere than beside the data
+# metadata = ["14100287_MetaData.csv"]   # only where it stands elsewhere than beside the data
 "#
     )
 }

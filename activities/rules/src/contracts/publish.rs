@@ -37,9 +37,9 @@ pub enum SourceInput {
     Codr {
         /// Zips, CSVs or folders, at most one a language, as absolute paths.
         files: Vec<String>,
-        /// The metadata CSV where it stands elsewhere than beside the data, as an absolute path.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        metadata: Option<String>,
+        /// Metadata CSVs that stand elsewhere than beside the data, at most one a language, as absolute paths.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        metadata: Vec<String>,
     },
 }
 
@@ -124,8 +124,9 @@ pub struct SourceFile {
     pub size_bytes: u64,
     /// Its digest.
     pub sha256: Sha256Hex,
-    /// What it is, such as `zip, English` or `metadata`.
-    pub role: String,
+    /// The members that are read, where it is an archive.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<String>,
 }
 
 /// Output of [`RESOLVE_SOURCE`]: the build refuses a source that is another by then.
