@@ -1,0 +1,4 @@
+//! The engine on real files.
+
+mod straight;
+mod support;
