@@ -1,1 +1,3 @@
-//! Placeholder.
+//! Everything that touches the world.
+
+pub mod sources;
