@@ -1,3 +1,4 @@
 //! Everything that touches the world: files, stores, DuckDB, sources.
 
 pub mod fs;
+pub mod sources;

@@ -1,0 +1,2 @@
+#[path = "../../../../tests/support/shared.rs"]
+pub(super) mod shared;
