@@ -1,3 +1,5 @@
 //! Everything that touches the world: files, stores, DuckDB, sources.
 
+pub mod digest;
+pub mod duck;
 pub mod fs;
