@@ -1,4 +1,6 @@
 //! Everything that touches the world: files, stores, DuckDB, sources.
 
+pub mod digest;
+pub mod duck;
 pub mod fs;
 pub mod sources;
