@@ -3,4 +3,7 @@
 pub mod digest;
 pub mod duck;
 pub mod fs;
+pub mod inventory;
+pub mod lock;
 pub mod sources;
+pub mod store;
