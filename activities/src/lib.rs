@@ -1,1 +1,7 @@
-//! Placeholder.
+//! Everything that touches the world: files, stores, DuckDB, sources.
+
+pub mod metadata_store;
+
+#[cfg(test)]
+#[path = "../../tests/support/shared.rs"]
+mod shared;
