@@ -5,5 +5,10 @@ pub mod duck;
 pub mod fs;
 pub mod inventory;
 pub mod lock;
+pub mod metadata_store;
 pub mod sources;
 pub mod store;
+
+#[cfg(test)]
+#[path = "../../tests/support/shared.rs"]
+mod shared;

@@ -11,3 +11,7 @@ pub mod layout;
 pub mod manifest;
 pub mod sdmx;
 pub mod seal_journal;
+
+#[cfg(test)]
+#[path = "../../../tests/support/shared.rs"]
+mod shared;
