@@ -54,16 +54,13 @@ pub fn init_catalog(store: &dyn Store, init: &Init, by: &By) -> Result<Initialis
 
     let document = CatalogJson::new(init.catalog_id.clone());
     let bytes = document.encode().map_err(|source| document_error(layout::CATALOG, source))?;
-    let (catalog, newest) = match store.create(layout::CATALOG, &Bytes::from(bytes))? {
-        Create::Won => (document, None),
-        Create::Lost(found) => {
-            let catalog = CatalogJson::decode(&found).map_err(|source| document_error(layout::CATALOG, source))?;
-            (catalog, newest(store)?)
-        }
+    let catalog = match store.create(layout::CATALOG, &Bytes::from(bytes))? {
+        Create::Won => document,
+        Create::Lost(found) => CatalogJson::decode(&found).map_err(|source| document_error(layout::CATALOG, source))?,
     };
     crash::point("inventory.after_catalog_json");
 
-    let (head, already) = match newest {
+    let (head, already) = match newest(store)? {
         Some(newest) => (finish(store, &catalog, newest, by)?, true),
         None => (write_first(store, &catalog, init, by)?, false),
     };

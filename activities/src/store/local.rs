@@ -58,7 +58,6 @@ impl LocalStore {
     fn path(&self, path: &str) -> Result<PathBuf, StoreError> {
         Ok(self.root.join(checked(path)?))
     }
-    }
 
     /// Creates the folder of `path` and everything up to the catalog's, and makes sure once a process that their names
     /// survive a power cut, whoever made them.
