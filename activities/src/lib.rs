@@ -3,3 +3,8 @@
 pub mod digest;
 pub mod duck;
 pub mod fs;
+pub mod metadata_store;
+
+#[cfg(test)]
+#[path = "../../tests/support/shared.rs"]
+mod shared;

@@ -8,3 +8,7 @@ pub mod instant;
 pub mod manifest;
 pub mod sdmx;
 pub mod seal_journal;
+
+#[cfg(test)]
+#[path = "../../../tests/support/shared.rs"]
+mod shared;
