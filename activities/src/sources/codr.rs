@@ -185,12 +185,7 @@ fn named_for(path: &str, product_id: &str) -> Result<(), CodrError> {
     if !(digits == 8 || digits == 10) || table == product_id {
         return Ok(());
     }
-    Err(CodrError::OtherProduct {
-        file: path.to_owned(),
-        line: 0,
-        found: table.to_owned(),
-        expected: product_id.to_owned(),
-    })
+    Err(CodrError::NamedForOther { file: path.to_owned(), found: table.to_owned(), expected: product_id.to_owned() })
 }
 
 /// Both languages must have the same layout, and in a census table the same members side by side.

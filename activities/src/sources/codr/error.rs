@@ -37,6 +37,9 @@ pub enum CodrError {
     #[error("{file}, line {line}: the table is product {found:?}; expected {expected:?}")]
     OtherProduct { file: String, line: u64, found: String, expected: String },
 
+    #[error("{file} is named for product {found:?}; expected {expected:?}")]
+    NamedForOther { file: String, found: String, expected: String },
+
     #[error("{file}: dimension {position} is called {found:?}; expected {expected:?}, as in {expected_in}")]
     DimensionName { file: String, position: usize, found: String, expected: String, expected_in: String },
 
@@ -193,7 +196,7 @@ impl ActivityError for CodrError {
             Self::SourceChanged { .. } => "codr.source_changed",
             Self::BadArchive { .. } => "codr.bad_archive",
             Self::ArchiveMembers { .. } => "codr.archive_members",
-            Self::OtherProduct { .. } => "codr.other_product",
+            Self::OtherProduct { .. } | Self::NamedForOther { .. } => "codr.other_product",
             Self::DimensionName { .. } => "codr.dimension_name",
             Self::DimensionCount { .. } => "codr.dimension_count",
             Self::DisplayPivot { .. } => "codr.display_pivot",
@@ -238,6 +241,7 @@ impl ActivityError for CodrError {
             | Self::BadArchive { .. }
             | Self::ArchiveMembers { .. }
             | Self::OtherProduct { .. }
+            | Self::NamedForOther { .. }
             | Self::DimensionName { .. }
             | Self::DimensionCount { .. }
             | Self::DisplayPivot { .. }
@@ -287,7 +291,9 @@ impl ActivityError for CodrError {
             | Self::WrongColumn { .. }
             | Self::EmptyFile { .. }
             | Self::NoRows { .. } => WHOLE_TABLE,
-            Self::OtherProduct { .. } => "give the files of the product that --product names",
+            Self::OtherProduct { .. } | Self::NamedForOther { .. } => {
+                "give the files of the product that --product names"
+            }
             Self::DimensionName { .. } | Self::DimensionCount { .. } => {
                 "take the data and its metadata CSV from one download; without --metadata and without a metadata CSV \
                  beside the data, members are taken from the data"

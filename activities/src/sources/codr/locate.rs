@@ -339,15 +339,16 @@ fn read_archive(open: &mut OpenFile, product_id: &ProductId) -> Result<(Arc<str>
     let (rows, metadata) = (format!("{product_id}.csv"), format!("{product_id}_MetaData.csv"));
     let place = |expected: &str| names.iter().position(|name| name.eq_ignore_ascii_case(expected));
     let (Some(rows_at), Some(metadata_at), 2) = (place(&rows), place(&metadata), names.len()) else {
-        let other = |name: &&String| {
-            let digits: String = name.chars().take_while(char::is_ascii_digit).collect();
-            digits.len() == 8 && digits != product_id.as_str()
-        };
-        if let Some(name) = names.iter().find(other) {
-            return Err(CodrError::OtherProduct {
+        // A full table of another product.
+        let other = names.iter().find_map(|name| {
+            let (table, rest) = name.split_at_checked(8)?;
+            let digits = table.bytes().all(|b| b.is_ascii_digit());
+            (digits && rest.eq_ignore_ascii_case("_MetaData.csv") && table != product_id.as_str()).then_some(table)
+        });
+        if let Some(table) = other {
+            return Err(CodrError::NamedForOther {
                 file: open.path.clone(),
-                line: 0,
-                found: name.clone(),
+                found: table.to_owned(),
                 expected: product_id.to_string(),
             });
         }
