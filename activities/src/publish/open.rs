@@ -204,7 +204,7 @@ fn record_sealed(
         .product(product_id)
         .map_err(|source| OpenError::Folder { product_id: product_id.clone(), source })?
         .edition(edition);
-    let options = CheckOptions { fingerprints: true, ..CheckOptions::new(Profile::Publish) };
+    let options = CheckOptions { fingerprints: true, ..CheckOptions::at(Profile::Publish) };
     let report = edition::check(&deps.tools(ctx), folder.path(), &options).map_err(Box::new)?;
     if !report.findings.is_empty() {
         clear_journal(deps, product_id, edition)?;
