@@ -116,7 +116,7 @@ pub fn check(deps: &PublishDeps, ctx: &ActivityContext, input: CheckInput) -> Re
         return Err(CheckError::Findings { product_id, edition: edition_id, findings });
     }
     Ok(CheckOutput {
-        checks: report.checked.iter().map(ToString::to_string).collect(),
+        checks: report.checked.iter().map(|check| check.as_str().to_owned()).collect(),
         fingerprints_recomputed: fingerprints,
     })
 }
