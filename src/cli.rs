@@ -32,7 +32,7 @@ pub async fn run(cli: Cli, out: Output) -> Result<Exit, Ended> {
         Command::Run(Run::Publish(args)) => publish::publish(&world()?, out, args).await,
         Command::Runs(args) => runs::runs(&world()?, out, args).await,
         Command::Inventory(args) => inventory::inventory(&world()?, out, &args),
-        Command::Edition(args) => edition::edition(&world()?, out, args),
+        Command::Edition(args) => edition::edition(&world()?, out, args).await,
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "jobctl", &mut text);

@@ -6,7 +6,7 @@ use activities::duck::{DuckSettings, EXTENSIONS_VARIABLE};
 use activities::fs::{Fs, RealFs};
 use activities::publish::{self, PublishDeps};
 use activities::store::{LocalStore, Store};
-use catalog_rules::contracts::publish as contract;
+use catalog_rules::contracts::{edition as edition_contract, publish as contract};
 use engine::{Engine, EngineConfig, EngineContext, Registry, SystemClock};
 use engine_rules::clock::Clock;
 use engine_rules::failure::ActivityError;
@@ -47,19 +47,29 @@ impl World {
         Engine::open(configuration, self.registry()).await.map_err(|error| engine_error(&error))
     }
 
-    fn registry(&self) -> Registry {
-        let deps = Arc::new(PublishDeps::new(
+    /// What the publish activities work with.
+    pub fn publish_deps(&self) -> Arc<PublishDeps> {
+        Arc::new(PublishDeps::new(
             self.config.catalog.clone(),
             self.store.clone(),
             self.fs.clone(),
             self.clock.clone(),
             self.duck.clone(),
-        ));
+        ))
+    }
+
+    fn registry(&self) -> Registry {
+        let deps = self.publish_deps();
         let mut registry = Registry::new();
         registry.workflow(
             workflows::publish::NAME,
             workflows::publish::VERSION,
             workflows::publish::publish::<EngineContext>,
+        );
+        registry.workflow(
+            workflows::discard::NAME,
+            workflows::discard::VERSION,
+            workflows::discard::discard::<EngineContext>,
         );
         macro_rules! activity {
             ($name:expr, $function:path) => {{
@@ -74,6 +84,7 @@ impl World {
         activity!(contract::CHECK, publish::check);
         activity!(contract::RECORD, publish::record);
         activity!(contract::ABANDON, publish::abandon);
+        activity!(edition_contract::DISCARD, publish::discard);
         registry
     }
 }

@@ -5,6 +5,7 @@
 mod abandon;
 mod build;
 mod check;
+mod discard;
 mod open;
 mod record;
 mod resolve_source;
@@ -25,6 +26,7 @@ use engine_rules::clock::Clock;
 pub use abandon::{AbandonError, abandon};
 pub use build::{BuildError, build};
 pub use check::{CheckError, check};
+pub use discard::{DiscardError, discard};
 pub use open::{OpenError, open};
 pub use record::{RecordError, record};
 pub use resolve_source::{ResolveSourceError, resolve_source};

@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use activities::edition::{
-    self, CheckOptions, EditionError, EditionState, ListedEdition, ProductFolder, Profile, Tools,
+    self, CheckOptions, EditionError, EditionState, ListedEdition, Profile, Tools,
 };
 use activities::inventory::{FullInventory, fetch_from, open_catalog};
+use catalog_rules::contracts::edition::DiscardInput;
+use catalog_rules::contracts::publish::Cause;
 use catalog_rules::ids::{EditionId, ProductId};
 use catalog_rules::inventory::Mark;
 use catalog_rules::layout;
 use catalog_rules::manifest::{MANIFEST_NAME, Manifest, Tier as ManifestTier};
+use engine::{KeyPolicy, Start, StartRun};
 use engine_rules::activity::ActivityContext;
 use engine_rules::failure::ActivityError as _;
 use serde_json::{Value, json};
@@ -18,7 +21,9 @@ use serde_json::{Value, json};
 use crate::args::{At, Edition, EditionRef, Tier};
 use crate::exit::{Ended, Exit};
 use crate::output::{Output, grouped, short, size};
-use crate::wire::World;
+use crate::wire::{World, engine_error};
+
+use super::publish::{busy, key, stay, to_value};
 
 fn ended(error: EditionError) -> Ended {
     Ended::from(error.to_failure())
@@ -28,7 +33,7 @@ fn ended(error: EditionError) -> Ended {
 ///
 /// # Errors
 /// An unknown edition, or what the disk fails with.
-pub fn edition(world: &World, out: Output, args: Edition) -> Result<Exit, Ended> {
+pub async fn edition(world: &World, out: Output, args: Edition) -> Result<Exit, Ended> {
     match args {
         Edition::List { product } => list(world, out, product.as_deref()),
         Edition::Show(edition) => show(world, out, &edition),
@@ -37,7 +42,7 @@ pub fn edition(world: &World, out: Output, args: Edition) -> Result<Exit, Ended>
         }
         Edition::Files { edition, tiers, manifest } => files(world, out, &edition, &tiers, manifest),
         Edition::Copy { edition, destination, tiers } => copy(world, out, &edition, &destination, &tiers),
-        Edition::Discard { edition, reason } => discard(world, out, &edition, &reason),
+        Edition::Discard { edition, reason } => discard(world, out, &edition, &reason).await,
     }
 }
 
@@ -328,13 +333,30 @@ fn copy(world: &World, out: Output, named: &EditionRef, to: &Path, tiers: &[Tier
     Ok(Exit::Done)
 }
 
-fn discard(world: &World, out: Output, named: &EditionRef, reason: &str) -> Result<Exit, Ended> {
+async fn discard(world: &World, out: Output, named: &EditionRef, reason: &str) -> Result<Exit, Ended> {
     let found = find(world, named)?;
-    let product = ProductFolder::new(&found.product)
-        .map_err(|error| Ended::usage(format!("{}: {error}", found.product.display())))?;
-    edition::discard(world.fs.as_ref(), product.path(), &found.edition_id).map_err(ended)?;
-    tracing::info!(edition = %found.edition_id, reason, actor = world.actor, "discarded");
-    out.line(format!("edition {} is discarded; its data files are left to garbage collection", found.edition_id));
-    out.document("edition.discard", json!({ "edition_id": found.edition_id, "reason": reason }));
-    Ok(Exit::Done)
+    let name = found.product.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let product_id: ProductId = name.parse()?;
+    if found.product != world.config.catalog.join(layout::product(&product_id)) {
+        return Err(Ended::usage(format!("{} is not in the catalog", found.folder().display()))
+            .with_hint("an unsealed edition elsewhere is a copy that was interrupted: delete its folder"));
+    }
+    let input = DiscardInput {
+        product_id: product_id.clone(),
+        edition_id: found.edition_id.clone(),
+        cause: Cause { actor: world.actor.clone(), reason: reason.to_owned() },
+    };
+    let engine = world.engine().await?;
+    let run = StartRun {
+        reason: Some(reason.to_owned()),
+        ..StartRun::new(workflows::discard::NAME, to_value(&input)?, world.actor.clone())
+    };
+    let run = run.key(key(&product_id), KeyPolicy::Forbid).label("product", product_id.as_str());
+    let run_id = match engine.start(run).await.map_err(|error| engine_error(&error))? {
+        Start::Started(started) => started.run_id,
+        Start::Busy { holder } => return Err(busy(&engine, &product_id, holder).await?),
+    };
+    let ended = stay(world, &engine, out, run_id, &format!("discard {}", found.edition_id)).await?;
+    out.document("edition.discard", ended.document(&[]));
+    Ok(ended.exit)
 }

@@ -56,7 +56,12 @@ pub async fn publish(world: &World, out: Output, args: Publish) -> Result<Exit, 
         let run = run.key(key(&product_id), KeyPolicy::Forbid).label("product", product_id.as_str());
         match engine.start(run).await.map_err(|error| engine_error(&error))? {
             Start::Started(started) => break started.run_id,
-            Start::Busy { holder } => busy(&engine, &product_id, holder, args.wait).await?,
+            Start::Busy { holder } => {
+                let busy = busy(&engine, &product_id, holder).await?;
+                if !args.wait || busy.exit == Exit::Blocked {
+                    return Err(busy);
+                }
+            }
         }
         world.clock.sleep_ms(WAIT_MS).await;
         if let Some(exit) = take_up_interrupted(world, &engine, out, &input).await? {
@@ -68,35 +73,44 @@ pub async fn publish(world: &World, out: Output, args: Publish) -> Result<Exit, 
     Ok(ended.exit)
 }
 
-/// The holder of the key goes on without us: wait for it, or say who it is.
-async fn busy(engine: &Engine, product_id: &ProductId, holder: RunId, wait: bool) -> Result<(), Ended> {
-    let detail = engine.reader().run(holder).await.map_err(|error| engine_error(&error))?;
-    if detail.run.state == RunState::Blocked || detail.run.state == RunState::Paused {
-        return Err(Ended {
-            failure: Failure {
-                code: "engine.key_blocked".to_owned(),
-                message: format!("run {holder} of product {product_id} is {}: a person must decide", detail.run.state),
-                disposition: Disposition::Operator,
-                hint: Some(format!(
-                    "jobctl runs show {holder} says why; jobctl runs resume {holder} goes on, jobctl runs cancel \
-                     {holder} --reason … ends it"
-                )),
-            },
-            exit: Exit::Blocked,
-        });
-    }
-    if wait {
-        return Ok(());
-    }
-    Err(Ended {
-        failure: Failure {
-            code: "engine.key_held".to_owned(),
-            message: format!("product {product_id} is being published by run {holder}"),
-            disposition: Disposition::Retry,
-            hint: Some(format!("jobctl runs show {holder} follows it; --wait waits for it to end")),
-        },
-        exit: Exit::Busy,
-    })
+/// What a command ends with that finds the product's key held by the run `holder`.
+///
+/// # Errors
+/// What the engine fails with.
+pub async fn busy(engine: &Engine, product_id: &ProductId, holder: RunId) -> Result<Ended, Ended> {
+    let run = engine.reader().run(holder).await.map_err(|error| engine_error(&error))?.run;
+    let is_alive = run.owner.as_ref().is_some_and(|owner| owner.alive);
+    let stands = match run.state {
+        RunState::Blocked | RunState::Paused => Some(run.state.to_string()),
+        RunState::Running | RunState::Waiting if !is_alive => Some("interrupted: its process is gone".to_owned()),
+        RunState::Queued
+        | RunState::Running
+        | RunState::Waiting
+        | RunState::Succeeded
+        | RunState::Failed
+        | RunState::Cancelled => None,
+    };
+    let (code, message, disposition, hint, exit) = match stands {
+        Some(stands) => (
+            "engine.key_blocked",
+            format!("run {holder} of product {product_id} is {stands}"),
+            Disposition::Operator,
+            format!(
+                "jobctl runs show {holder} says why; jobctl runs resume {holder} goes on with it, jobctl runs cancel \
+                 {holder} --reason … ends it"
+            ),
+            Exit::Blocked,
+        ),
+        None => (
+            "engine.key_held",
+            format!("run {holder} is at work on product {product_id}"),
+            Disposition::Retry,
+            format!("jobctl runs show {holder} follows it; jobctl run publish --wait waits for it to end"),
+            Exit::Busy,
+        ),
+    };
+    let failure = Failure { code: code.to_owned(), message, disposition, hint: Some(hint) };
+    Ok(Ended { failure, exit })
 }
 
 /// Finishes the product's runs that a dead process left. `Some` when one of them did what is asked for now.
@@ -175,7 +189,11 @@ fn source(world: &World, product_id: &ProductId, args: &Publish) -> Result<Sourc
     })
 }
 
-fn to_value<T: serde::Serialize>(value: &T) -> Result<Value, Ended> {
+/// `value` as a run's input.
+///
+/// # Errors
+/// When it cannot be written as JSON.
+pub fn to_value<T: serde::Serialize>(value: &T) -> Result<Value, Ended> {
     serde_json::to_value(value).map_err(|error| Ended::usage(format!("the input cannot be recorded: {error}")))
 }
 

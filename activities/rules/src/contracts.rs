@@ -4,4 +4,5 @@
 //! meaning. An output carries intent and identity (ids, digests), never the catalog's state: an activity that commits
 //! reads head, history and clock itself (DESIGN §2.2, Sections).
 
+pub mod edition;
 pub mod publish;
