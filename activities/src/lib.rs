@@ -1,3 +1,8 @@
-//! Everything that touches the world.
+//! Everything that touches the world: files, stores, DuckDB, sources.
 
+pub mod metadata_store;
 pub mod sources;
+
+#[cfg(test)]
+#[path = "../../tests/support/shared.rs"]
+mod shared;

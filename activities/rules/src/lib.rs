@@ -6,3 +6,7 @@
 pub mod ids;
 pub mod instant;
 pub mod sdmx;
+
+#[cfg(test)]
+#[path = "../../../tests/support/shared.rs"]
+mod shared;
