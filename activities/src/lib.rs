@@ -2,10 +2,12 @@
 
 pub mod digest;
 pub mod duck;
+pub mod edition;
 pub mod fs;
 pub mod inventory;
 pub mod lock;
 pub mod metadata_store;
+pub mod publish;
 pub mod sources;
 pub mod store;
 

@@ -10,7 +10,6 @@ use engine_rules::failure::{ActivityError, Disposition};
 ///
 /// `file` is a path, or `archive.zip!member.csv`; `line` is a physical line, from 1.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 #[allow(missing_docs, reason = "each field is named for what it holds, and each variant's text says the rest")]
 pub enum CodrError {
     #[error("{file} cannot be read while {doing}")]

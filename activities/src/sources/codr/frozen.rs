@@ -32,7 +32,7 @@ fn list(id: &str, name: InternationalString, codes: Vec<Code>) -> Codelist {
             ..Maintained::default()
         },
         codes,
-        is_partial: false,
+        ..Codelist::default()
     }
 }
 
@@ -127,6 +127,23 @@ pub(super) fn multipliers() -> Codelist {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A text that changes here changes an artefact of every product: make a new version of the list instead.
+    #[test]
+    fn the_lists_are_frozen() {
+        use catalog_rules::sdmx::fingerprint::artefact_fingerprint;
+        use catalog_rules::sdmx::model::Artefact;
+        let found = [statuses(), symbols(), multipliers()]
+            .map(|list| artefact_fingerprint(&Artefact::Codelist(list)).unwrap().to_string());
+        assert_eq!(
+            found,
+            [
+                "b2bb4903ae1dc82a0731fd5fde64df999673ca426098d92fc15b9bc33ecadc65",
+                "5bb3bb8d799b2dcba2595b57aa13ea390627b452f154788f0ddc4de0b32e4cf2",
+                "70b0932d11369858651313257e607a65493f3580fd52380090a7ea61dbcd70ac",
+            ]
+        );
+    }
 
     #[test]
     fn every_code_has_both_names_and_an_identifier_of_sdmx() {

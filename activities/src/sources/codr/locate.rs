@@ -312,17 +312,21 @@ fn whole(name: &str, input: &mut dyn Read, archived: bool) -> Result<Vec<u8>, Co
             Err(CodrError::MetadataTooLarge { file: name.to_owned(), limit: METADATA_LIMIT })
         }
         Ok(_) => Ok(bytes),
-        Err(source) if archived => Err(CodrError::BadArchive { file: name.to_owned(), source }),
+        Err(source) if archived && is_damage(&source) => Err(CodrError::BadArchive { file: name.to_owned(), source }),
         Err(source) => Err(CodrError::Io { file: name.to_owned(), doing: "reading it", source }),
     }
+}
+
+/// Whether a fault lies in the bytes of an archive, and not in the disk that they are read from.
+pub(super) fn is_damage(fault: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
+    matches!(fault.kind(), InvalidData | InvalidInput | Other | UnexpectedEof)
 }
 
 fn bad_archive(path: &str, fault: ZipError) -> CodrError {
     let file = path.to_owned();
     match fault {
-        ZipError::Io(source) if source.kind() != io::ErrorKind::UnexpectedEof => {
-            CodrError::Io { file, doing: "reading the archive", source }
-        }
+        ZipError::Io(source) if !is_damage(&source) => CodrError::Io { file, doing: "reading the archive", source },
         other => CodrError::BadArchive { file, source: io::Error::other(other) },
     }
 }

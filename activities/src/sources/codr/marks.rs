@@ -7,10 +7,13 @@ pub(super) struct Marks {
     pub(super) status: Option<&'static str>,
     /// The symbol, as a code of the list of symbols.
     pub(super) symbol: Option<&'static str>,
+    /// Whether the series is marked as terminated.
+    pub(super) terminated: bool,
 }
 
 /// The marks that are read, for a message.
-pub(super) const KNOWN: &str = "blank, .., <LOD, 0s, A, B, C, D, E, F, ..., x, p, r, at most one status and one symbol";
+pub(super) const KNOWN: &str =
+    "blank, .., <LOD, 0s, A, B, C, D, E, F, ..., x, p, r, t, at most one status and one symbol";
 
 /// The code of the status that is written `text`. `..`, `...` and `<LOD` are no identifiers of SDMX, so they have
 /// codes of their own; the lists keep how each is written.
@@ -55,6 +58,8 @@ pub(super) fn parse(text: &str) -> Option<Marks> {
             if marks.symbol.replace(code).is_some() {
                 return None;
             }
+        } else if mark == "t" {
+            marks.terminated = true;
         } else if marks.status.replace(status(mark)?).is_some() {
             return None;
         }
@@ -74,8 +79,9 @@ mod tests {
             let code = parse(text).unwrap().status.unwrap();
             assert!(statuses.codes.iter().any(|known| known.id == code), "{code} is in no list");
         }
-        assert_eq!(parse("r,E"), Some(Marks { status: Some("E"), symbol: Some("r") }));
-        assert_eq!(parse(" p "), Some(Marks { status: None, symbol: Some("p") }));
+        assert_eq!(parse("r,E"), Some(Marks { status: Some("E"), symbol: Some("r"), terminated: false }));
+        assert_eq!(parse(" p "), Some(Marks { symbol: Some("p"), ..Marks::default() }));
+        assert_eq!(parse("t"), Some(Marks { terminated: true, ..Marks::default() }));
         assert_eq!(parse(""), Some(Marks::default()));
         for bad in ["z", "A,B", "p,r", "....", "a"] {
             assert_eq!(parse(bad), None, "{bad}");

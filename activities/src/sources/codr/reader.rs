@@ -4,6 +4,7 @@ use std::io::{self, Read};
 use std::sync::Arc;
 
 use super::error::CodrError;
+use super::locate::is_damage;
 use super::record::{Border, Span, Split, split_by_borders, split_strict, undoubled};
 
 /// The longest record that is read, in bytes. A label has at most a few hundred characters, and a census row a few
@@ -239,11 +240,7 @@ impl<R: Read> RecordReader<R> {
     }
 
     fn read_fault(&self, source: io::Error) -> CodrError {
-        let damaged = matches!(
-            source.kind(),
-            io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput | io::ErrorKind::UnexpectedEof
-        );
-        if self.archived && damaged {
+        if self.archived && is_damage(&source) {
             CodrError::BadArchive { file: self.file.to_string(), source }
         } else {
             CodrError::Io { file: self.file.to_string(), doing: "reading its rows", source }

@@ -106,7 +106,7 @@ pub(super) fn artefacts(parts: &Parts<'_>, file: &std::sync::Arc<str>, findings:
         artefacts.push(Artefact::Codelist(Codelist {
             common: maintained(unit_list.clone(), both("Unit of measure", "Unité de mesure")),
             codes: codes.collect(),
-            is_partial: false,
+            ..Codelist::default()
         }));
         artefacts.push(Artefact::Codelist(frozen::multipliers()));
     }
@@ -158,7 +158,7 @@ fn member_list(ids: &Ids, dimension: &Dimension, file: &std::sync::Arc<str>, fin
         }
         codes.push(code(*member_id, member));
     }
-    Codelist { common: maintained(id, dimension.names.clone()), codes, is_partial: false }
+    Codelist { common: maintained(id, dimension.names.clone()), codes, ..Codelist::default() }
 }
 
 fn code(id: u32, member: &Member) -> Code {

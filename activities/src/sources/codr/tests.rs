@@ -4,8 +4,6 @@ mod dialects;
 mod fuzz;
 mod real;
 mod refusals;
-#[path = "../../../../tests/support/shared.rs"]
-pub(super) mod shared;
 
 use std::convert::Infallible;
 use std::io::Write as _;
@@ -91,9 +89,13 @@ impl Files {
 }
 
 pub(super) fn zipped(members: &[(&str, &[u8])]) -> Vec<u8> {
+    zipped_with(members, zip::write::SimpleFileOptions::default())
+}
+
+pub(super) fn zipped_with(members: &[(&str, &[u8])], options: zip::write::SimpleFileOptions) -> Vec<u8> {
     let mut writer = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
     for (name, bytes) in members {
-        writer.start_file(*name, zip::write::SimpleFileOptions::default()).unwrap();
+        writer.start_file(*name, options).unwrap();
         writer.write_all(bytes).unwrap();
     }
     writer.finish().unwrap().into_inner()

@@ -1,6 +1,6 @@
 use super::*;
+use crate::shared::shared;
 use crate::sources::codr::finding::{FindingKind, Findings};
-use crate::sources::codr::tests::shared;
 
 const CURRENT: &str = "\u{feff}\"Cube Title\",\"Product Id\",\"CANSIM Id\",URL,\"Cube Notes\",\"Archive Status\",Frequency,\"Start Reference Period\",\"End Reference Period\",\"Total number of dimensions\"
 \"A title, with a comma\",\"99100001\",\"051-0005\",\"https://example.org/\",1;2,\"ARCHIVED -  no longer updated\",\"Monthly\",\"1946-01-01\",\"2025-10-01\",\"2\",
@@ -160,7 +160,7 @@ fn the_real_metadata_files_hold_their_members() {
         ("17100009/17100009_MetaData.csv", "17100009", &[15], 6, 0),
     ];
     for (path, product, members, notes, corrections) in table {
-        let Some(path) = shared::shared(&format!("data/codr/{path}")) else { return };
+        let Some(path) = shared(&format!("data/codr/{path}")) else { return };
         let bytes = std::fs::read(&path).unwrap();
         let mut findings = Findings::default();
         let metadata = parse(&"m.csv".into(), &bytes, &mut findings).unwrap();

@@ -150,7 +150,7 @@ impl<'a> Rows<'a> {
             }
         };
         let terminated = match record.cell(tail + TERMINATED) {
-            "" => false,
+            "" => marks.terminated,
             "t" => true,
             text => return Err(self.bad_cell(line, "TERMINATED", text, "t or blank")),
         };
@@ -335,7 +335,12 @@ impl<'a> Rows<'a> {
         if one.status.is_some() && two.status.is_some() || one.symbol.is_some() && two.symbol.is_some() {
             return Err(unknown(&format!("{status},{symbol}")));
         }
-        Ok(Marks { status: one.status.or(two.status), symbol: one.symbol.or(two.symbol) })
+        let terminated = one.terminated || two.terminated;
+        if terminated && self.dialect.layout != Layout::Ordinary {
+            // A census table has no series, and its rows no place to keep this.
+            return Err(unknown(status));
+        }
+        Ok(Marks { status: one.status.or(two.status), symbol: one.symbol.or(two.symbol), terminated })
     }
 
     /// Reads a value into `self.value`; whether there is one. A blank is no value, never zero.

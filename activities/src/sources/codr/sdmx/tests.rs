@@ -80,6 +80,20 @@ fn every_reference_leads_to_an_artefact_of_the_product() {
 }
 
 #[test]
+fn the_closure_of_the_dataflow_is_the_whole_product() {
+    use catalog_rules::sdmx::closure::Graph;
+    use catalog_rules::sdmx::references::references;
+    let structure = product();
+    let urns: BTreeSet<String> = structure.artefacts.iter().map(Artefact::urn).collect();
+    let edges: Vec<_> = structure.artefacts.iter().flat_map(references).collect();
+    let graph = Graph::new(
+        urns.iter().map(String::as_str),
+        edges.iter().map(|edge| (edge.source.as_str(), edge.target.as_str())),
+    );
+    assert_eq!(graph.closure(&structure.dataflow), urns);
+}
+
+#[test]
 fn members_keep_their_tree_and_their_facts() {
     let structure = product();
     let (lists, ..) = parts_of(&structure);

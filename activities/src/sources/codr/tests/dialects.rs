@@ -34,10 +34,15 @@ fn every_way_to_give_a_table_gives_the_same_rows() {
     let blank_lines = files.put("blank/99100001.csv", format!("{csv}\n\n"));
     files.put("blank/99100001_MetaData.csv", META);
 
+    let members = [(names[0].as_str(), csv.as_bytes()), (names[1].as_str(), META.as_bytes())];
+    let large = zip::write::SimpleFileOptions::default().large_file(true);
+    let zip64 = files.put("large.zip", zipped_with(&members, large));
+
     let mut structures = Vec::new();
     for spec in [
         spec(&[&archive]),
         spec(&[&other_case]),
+        spec(&[&zip64]),
         spec(&[&bare]),
         spec(&[&folder]),
         spec(&[&renamed]),
@@ -149,13 +154,13 @@ fn what_is_odd_but_readable_is_told() {
     assert_eq!(column(&structure, &rows, "SYMBOL")[2].as_deref(), Some("p"));
 }
 
-const CENSUS: &str = "\u{feff}\"REF_DATE\",\"GEO\",\"DGUID\",\"Age (3)\",\"Coordinate\",\"Statistics (2):Total (1)[1]\",\"Symbols\",\"Statistics (2): Rate [12] \",\"Symbols\"
+pub(super) const CENSUS: &str = "\u{feff}\"REF_DATE\",\"GEO\",\"DGUID\",\"Age (3)\",\"Coordinate\",\"Statistics (2):Total (1)[1]\",\"Symbols\",\"Statistics (2): Rate [12] \",\"Symbols\"
 \"2021\",\"Canada\",\"2021A000011124\",\"Total - Age\",\"1.1\",\"100\",\"\",\"12.5\",\"r,E\"
 \"2021\",\"Canada\",\"2021A000011124\",\"0 to 14\",\"1.2\",\"\",\"x\",\"0\",\"...\"
 
 
 ";
-const CENSUS_META: &str = "\"Cube Title\",\"Product Id\",\"CANSIM Id\",URL,\"Cube Notes\",\"Archive Status\",Frequency,\"Start Reference Period\",\"End Reference Period\",\"Total number of dimensions\",Universe,\"Variable List\"
+pub(super) const CENSUS_META: &str = "\"Cube Title\",\"Product Id\",\"CANSIM Id\",URL,\"Cube Notes\",\"Archive Status\",Frequency,\"Start Reference Period\",\"End Reference Period\",\"Total number of dimensions\",Universe,\"Variable List\"
 \"A census\",\"99100001\",,\"https://example.org/\",,\"CURRENT - x\",\"Every 5 years\",2021-01-01,2021-01-01,3,,
 
 \"Dimension ID\",\"Dimension name\",\"Dimension Notes\",\"Dimension Correction Notes\",\"Dimension Definitions\"
@@ -250,4 +255,35 @@ fn batches_can_be_appended_to_a_table_of_the_engine() {
         )
         .unwrap();
     assert_eq!((rows, blanks, sum.as_str()), (3, 1, "11.75"));
+}
+
+#[test]
+fn the_line_of_each_row_lets_a_writer_name_a_duplicate() {
+    let files = Files::new();
+    let again = ROWS.lines().next().unwrap();
+    let path = files.put("99100001.csv", format!("{HEADER}{ROWS}\n{again}\n"));
+    let spec = spec(&[&path]);
+    let source = open(&spec, &identify(&spec).unwrap()).unwrap();
+    let layout = source.table().clone();
+    let connection = duckdb::Connection::open_in_memory().unwrap();
+    let columns: Vec<String> = layout.columns.iter().map(|c| format!("\"{}\" {}", c.name, c.sql_type)).collect();
+    connection.execute_batch(&format!("CREATE TABLE t ({}, {LINE_COLUMN} BIGINT)", columns.join(", "))).unwrap();
+    let mut appender = connection.appender("t").unwrap();
+    source.for_each_batch(&mut |batch| appender.append_record_batch(batch)).unwrap();
+    drop(appender);
+    let query = format!(
+        "SELECT min({LINE_COLUMN}), max({LINE_COLUMN}) FROM t GROUP BY {} HAVING count(*) > 1",
+        layout.key.join(", ")
+    );
+    let lines: (i64, i64) = connection.query_row(&query, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    assert_eq!(lines, (2, 6));
+}
+
+#[test]
+fn a_terminated_mark_counts_wherever_it_stands() {
+    let rows = ROWS.replace("\"12.50\",\"\"", "\"12.50\",\"t\"");
+    let (structure, rows) = read_text(&format!("{HEADER}{rows}"), Some(META)).unwrap();
+    let terminated = column(&structure, &rows, "TERMINATED");
+    assert_eq!(terminated.iter().flatten().collect::<Vec<_>>(), ["true", "true", "false"]);
+    assert_eq!(column(&structure, &rows, "OBS_STATUS")[0], None);
 }

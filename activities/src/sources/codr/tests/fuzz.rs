@@ -52,9 +52,17 @@ fn survives(rows: &[u8], metadata: Option<&[u8]>) {
     match read(&spec(&[&path])) {
         Ok((structure, rows)) => {
             // Whatever was accepted holds codes of its lists.
-            for (name, list) in [("GEO", "CL_99100001_GEO"), ("OBS_STATUS", "CL_OBS_STATUS")] {
-                let list = codelist(&structure, list);
-                for code in column(&structure, &rows, name).into_iter().flatten() {
+            for column in &structure.table.columns {
+                let list = match column.name.as_str() {
+                    "OBS_STATUS" => "CL_OBS_STATUS".to_owned(),
+                    "SYMBOL" => "CL_SYMBOL".to_owned(),
+                    "UNIT_MULT" => "CL_UNIT_MULT".to_owned(),
+                    "UNIT_MEASURE" => "CL_99100001_UNIT_MEASURE".to_owned(),
+                    name if column.role == ColumnRole::Dimension => format!("CL_99100001_{name}"),
+                    _ => continue,
+                };
+                let (name, list) = (&column.name, codelist(&structure, &list));
+                for code in super::column(&structure, &rows, name).into_iter().flatten() {
                     assert!(list.codes.iter().any(|known| known.id == code), "{name} {code}");
                 }
             }
@@ -67,10 +75,30 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn changed_files_never_panic(rows in changes(), metadata in changes(), with_metadata: bool, french: bool) {
-        let text = if french { format!("{FRENCH_HEADER}{FRENCH_ROWS}") } else { format!("{HEADER}{ROWS}") };
-        let meta = mutated(if french { FRENCH_META } else { META }, &metadata);
+    fn changed_files_never_panic(rows in changes(), metadata in changes(), with_metadata: bool, which in 0..3) {
+        let (text, meta) = match which {
+            0 => (format!("{HEADER}{ROWS}"), META),
+            1 => (format!("{FRENCH_HEADER}{FRENCH_ROWS}"), FRENCH_META),
+            _ => (dialects::CENSUS.to_owned(), dialects::CENSUS_META),
+        };
+        let meta = mutated(meta, &metadata);
         survives(&mutated(&text, &rows), with_metadata.then_some(meta.as_slice()));
+    }
+
+    #[test]
+    fn labels_are_read_back_as_they_were_written(labels in proptest::collection::vec("[a-zé\",;\r\n \\[\\]]{0,12}[a-z]", 1..20)) {
+        let mut text = HEADER.to_owned();
+        for (at, label) in labels.iter().enumerate() {
+            let label = label.replace('"', "\"\"");
+            let member = at + 1;
+            text.push_str(&format!("\"2001\",\"Canada\",\"\",\"{label}\",\"\",\"\",\"\",\"\",\"\",\"1.{member}\",\"1\",\"\",\"\",\"\",\"\"\n"));
+        }
+        let (structure, rows) = read_text(&text, None).unwrap();
+        prop_assert_eq!(rows.len(), labels.len());
+        let list = codelist(&structure, "CL_99100001_DIM_2");
+        let names: Vec<&str> = list.codes.iter().map(|code| code.name["en"].as_str()).collect();
+        prop_assert_eq!(names, labels.iter().map(|label| label.trim()).collect::<Vec<_>>());
+        prop_assert!(!kinds(&structure).contains(&FindingKind::LostQuotes));
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::shared::shared;
 use super::*;
+use crate::shared::shared;
 
 fn codr(inner: &str) -> Option<PathBuf> {
     shared(&format!("data/codr/{inner}"))

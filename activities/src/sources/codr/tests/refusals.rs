@@ -143,12 +143,13 @@ fn archives_that_are_no_full_table_are_refused() {
         let path = files.put(name, bytes);
         assert_eq!(told(read(&spec(&[&path])).unwrap_err()).code(), "codr.bad_archive", "{name}");
     }
-    // A member whose bytes were damaged: its checksum tells, at the latest at its end.
-    let mut damaged = whole.clone();
-    damaged[60] ^= 0xFF;
+    // A digit that was changed in the archive: the checksum tells, at the end of the member.
+    let stored = zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
+    let mut damaged = zipped_with(&good, stored);
+    let at = damaged.windows(5).position(|bytes| bytes == b"12.50").unwrap();
+    damaged[at] = b'7';
     let path = files.put("damaged.zip", damaged);
-    let fault = read(&spec(&[&path])).unwrap_err();
-    assert!(["codr.bad_archive", "codr.not_utf8", "codr.wrong_column"].contains(&fault.code()), "{fault}");
+    assert_eq!(told(read(&spec(&[&path])).unwrap_err()).code(), "codr.bad_archive");
     let cases: [&[(&str, &[u8])]; 5] = [
         &[],
         &good[..1],
