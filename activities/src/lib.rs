@@ -2,6 +2,7 @@
 
 pub mod digest;
 pub mod duck;
+pub mod edition;
 pub mod fs;
 pub mod metadata_store;
 
