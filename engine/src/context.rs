@@ -204,9 +204,8 @@ impl EngineContext {
         if self.end.is_some() {
             return Err(Interrupt::Suspended);
         }
-        // Cancel waits for the end of a section.
-        if self.section.is_none() && self.run.cancel.is_cancelled() {
-            return Err(self.cancelled().await);
+        if self.must_stop() {
+            return Err(self.cancelled(self.new_write()).await);
         }
         self.asked += 1;
         if self.asked > HISTORY_LIMIT_STEPS {
@@ -251,12 +250,17 @@ impl EngineContext {
         Err(self.block(self.new_write(), failure, Some(label)).await)
     }
 
-    async fn cancelled(&mut self) -> Interrupt {
+    /// Whether the run was cancelled and may end here: not within a section.
+    fn must_stop(&self) -> bool {
+        self.section.is_none() && self.run.cancel.is_cancelled()
+    }
+
+    /// Records that the run ends here, with what else is to be recorded.
+    async fn cancelled(&mut self, mut write: RunWrite) -> Interrupt {
         let state = match RunState::Running.after(RunEvent::Cancel) {
             Ok(state) => state,
             Err(fault) => return self.fault(&fault.to_string()),
         };
-        let mut write = self.new_write();
         let ended_at_ms = Some(self.inner.clock.now_ms());
         write.run = Some(RunChange { state, output: None, failure: None, failed_step: None, ended_at_ms });
         match self.write(write).await {
@@ -378,14 +382,18 @@ impl Context for EngineContext {
             return Err(self.block(self.new_write(), failure, Some(name.to_owned())).await);
         }
         let top = self.next_top;
+        // Before the section stands: within it a cancel waits for its end.
+        if self.end.is_none() && self.must_stop() {
+            return Err(self.cancelled(self.new_write()).await);
+        }
         // The digest holds the name, so that another section at this place is a difference.
         let ask = Ask { kind: kind::SECTION, name, activity: None, input: None, digest: digest_text(name) };
         // A later iteration stands at another place than the first; what is compared is which section it is.
         let iteration = self.recorded.front().filter(|row| row.position.top == top && row.position.sub == 0);
         let iteration = iteration.map_or(1, |row| row.position.iteration);
         self.section = Some(Section { name, top, iteration, next_sub: 0 });
-        let found = match self.compare_section(&ask, iteration).await {
-            Ok(found) => found,
+        let found = match self.ask(&ask).await {
+            Ok(found) => found.is_some(),
             Err(interrupt) => {
                 self.section = None;
                 return Err(interrupt);
@@ -436,18 +444,6 @@ impl Context for EngineContext {
         self.section = None;
         self.next_top = open.top + 1;
         Ok(())
-    }
-}
-
-impl EngineContext {
-    /// Whether the journal holds the beginning of this section here.
-    async fn compare_section(&mut self, ask: &Ask<'_>, iteration: u32) -> Result<bool, Interrupt> {
-        // While the section stands, a cancel is not looked at: it was before the section began.
-        if self.end.is_none() && self.run.cancel.is_cancelled() {
-            return Err(self.cancelled().await);
-        }
-        debug_assert!(self.section.is_some_and(|section| section.iteration == iteration));
-        Ok(self.ask(ask).await?.is_some())
     }
 }
 

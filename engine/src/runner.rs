@@ -43,6 +43,13 @@ impl Active {
     }
 }
 
+impl Active {
+    /// Cancels of the run reach `cancel` from now on.
+    fn listen(&self, cancel: CancelToken) {
+        self.inner.active().insert(self.run_id, cancel);
+    }
+}
+
 impl Drop for Active {
     fn drop(&mut self) {
         self.inner.active().remove(&self.run_id);
@@ -50,19 +57,13 @@ impl Drop for Active {
 }
 
 pub(crate) async fn drive(inner: &Arc<Inner>, run_id: RunId) -> Result<Outcome, EngineError> {
-    if inner.active().contains_key(&run_id) {
-        return Err(EngineError::AlreadyDriven { run: run_id });
-    }
-    // Taken in a statement of its own: the guard of the map must not be held while the journal is asked.
-    let ready = inner.ready().remove(&run_id);
-    let handle = match ready {
-        Some(handle) => handle,
-        None => match claim::claim(inner, run_id).await? {
-            claim::Claimed::Mine(handle) => *handle,
-            claim::Claimed::Ended(outcome) => return Ok(outcome),
-        },
+    // First of all, so that of two who drive a run at once one is refused.
+    let active = Active::enter(inner, run_id, CancelToken::new())?;
+    let handle = match claim::claim(inner, run_id).await? {
+        claim::Claimed::Mine(handle) => *handle,
+        claim::Claimed::Ended(outcome) => return Ok(outcome),
     };
-    let active = Active::enter(inner, run_id, handle.cancel.clone())?;
+    active.listen(handle.cancel.clone());
     // A task of its own, so that the run goes on when nobody waits for it any more.
     let task = tokio::spawn(run_to_end(active, handle));
     task.await.map_err(|_| EngineError::Closed)?
@@ -73,19 +74,31 @@ pub(crate) async fn drain(inner: &Arc<Inner>, in_flight: usize) -> Result<u64, E
     let in_flight = in_flight.max(1);
     let mut flight: JoinSet<Result<Outcome, EngineError>> = JoinSet::new();
     let mut taken = 0;
+    let mut found_none = false;
     loop {
-        // Refilled when half of it has landed: one statement takes many.
-        if flight.len() <= in_flight / 2 {
-            let handles = claim::claim_queued(inner, in_flight - flight.len()).await?;
+        // Refilled when half of it has landed, because one statement takes many; and while the rest still flies.
+        let room = in_flight - flight.len().min(in_flight);
+        if room * 2 >= in_flight && !found_none {
+            let handles = claim::claim_queued(inner, room).await?;
+            found_none = handles.len() < room;
             taken += handles.len() as u64;
             for handle in handles {
-                let active = Active::enter(inner, handle.run_id, handle.cancel.clone())?;
-                flight.spawn(run_to_end(active, handle));
+                match Active::enter(inner, handle.run_id, handle.cancel.clone()) {
+                    Ok(active) => {
+                        flight.spawn(run_to_end(active, handle));
+                    }
+                    // Somebody here waits for this very run: it is theirs.
+                    Err(_) => {
+                        inner.ready().insert(handle.run_id, handle);
+                    }
+                }
             }
+            continue;
         }
         match flight.join_next().await {
             None => return Ok(taken),
-            Some(Ok(Ok(_))) => {}
+            // What ended may have held the key that a run in the queue waits for.
+            Some(Ok(Ok(_))) => found_none = false,
             Some(Ok(Err(error))) => return Err(error),
             Some(Err(_)) => return Err(EngineError::Closed),
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use engine_rules::activity::{ActivityContext, ProgressSink};
+use engine_rules::activity::{ActivityContext, CancelToken, ProgressSink};
 use engine_rules::context::Interrupt;
 use engine_rules::crash;
 use engine_rules::failure::Failure;
@@ -24,6 +24,9 @@ use crate::writer::{AttemptWrite, RunWrite, StepWrite};
 
 /// How often progress is told at most: every 50 ms, which is as fast as a person sees.
 const PROGRESS_EVERY_US: u64 = 50_000;
+
+/// How often a step that waits for its next attempt looks whether the run was cancelled, in milliseconds.
+const CANCEL_LOOK_MS: u64 = 200;
 
 /// A step that is being carried out.
 struct Live {
@@ -110,11 +113,9 @@ impl EngineContext {
     ) -> Result<String, Interrupt> {
         let input = live.row.input.clone().unwrap_or_else(|| Arc::from("null"));
         loop {
-            if wait_ms > 0 {
-                self.inner.clock.sleep_ms(wait_ms).await;
-            }
-            if self.section.is_none() && self.run.cancel.is_cancelled() {
-                return Err(self.cancelled().await);
+            self.wait(wait_ms).await;
+            if self.must_stop() {
+                return Err(self.cancelled(self.new_write()).await);
             }
             live.row.attempt = attempt;
             live.row.started_at_ms = self.inner.clock.now_ms();
@@ -131,6 +132,9 @@ impl EngineContext {
                 Ok(output) => return self.succeed(live, output).await,
                 Err(failure) => failure,
             };
+            if self.must_stop() {
+                return Err(self.stop_at(live, failure).await);
+            }
             let used = attempt.saturating_sub(live.row.forgiven);
             match policy.after_failure(used, failure.disposition, self.inner.clock.chance()) {
                 AfterFailure::Fail => return self.fail(live, failure).await,
@@ -141,6 +145,15 @@ impl EngineContext {
                     wait_ms = delay_ms;
                 }
             }
+        }
+    }
+
+    /// Waits, but not longer than a person who cancels.
+    async fn wait(&self, mut wait_ms: u64) {
+        while wait_ms > 0 && !self.must_stop() {
+            let part_ms = wait_ms.min(CANCEL_LOOK_MS);
+            self.inner.clock.sleep_ms(part_ms).await;
+            wait_ms -= part_ms;
         }
     }
 
@@ -155,7 +168,8 @@ impl EngineContext {
     ) -> Result<Attempted, Interrupt> {
         let inner = self.inner.clone();
         let attempt = live.row.attempt;
-        let cancel = self.run.cancel.clone();
+        // Cancel waits for the end of a section, so its steps have a token of their own.
+        let cancel = if self.section.is_some() { CancelToken::new() } else { self.run.cancel.clone() };
         let context = ActivityContext::new(
             self.run.run_id.to_string(),
             live.label.clone(),
@@ -326,6 +340,18 @@ impl EngineContext {
         let interrupt = self.block(write, failure, Some(live.label)).await;
         crash::point("engine.result.after");
         interrupt
+    }
+
+    /// The attempt stopped because the run is to end.
+    async fn stop_at(&mut self, mut live: Live, failure: Failure) -> Interrupt {
+        if let Err(interrupt) = self.legal(live.go(StepEvent::Retry)) {
+            return interrupt;
+        }
+        live.row.failure = Some(failure);
+        let mut write = self.new_write();
+        write.attempt = Some(ended_attempt(&live.row, "cancelled"));
+        write.step = Some(live.row());
+        self.cancelled(write).await
     }
 
     /// Records the attempt that died with its process.

@@ -40,7 +40,13 @@ const STANDING: &str = "SELECT r.run_no, r.run_id, r.state, r.epoch, r.owner_no,
      o.lease_until_at_ms FROM run r LEFT JOIN owner o ON o.owner_no = r.owner_no";
 
 impl Standing {
-    fn read(inner: &Inner, row: &SqliteRow, probed: &mut HashMap<i64, bool>) -> Result<(RunId, Self), EngineError> {
+    /// `asking`: whether the caller itself is who has the run marked as active here.
+    fn read(
+        inner: &Inner,
+        row: &SqliteRow,
+        asking: bool,
+        probed: &mut HashMap<i64, bool>,
+    ) -> Result<(RunId, Self), EngineError> {
         let read = |row: &SqliteRow| -> Result<_, sqlx::Error> {
             Ok((
                 row.try_get::<i64, _>("run_no")?,
@@ -65,7 +71,7 @@ impl Standing {
         let state = RunState::from_name(&state).ok_or_else(|| corrupt(&state, "a state of a run"))?;
         let owner = match (owner_no, owner_id) {
             (Some(owner_no), _) if owner_no == inner.owner_no => {
-                if inner.active().contains_key(&run_id) || inner.ready().contains_key(&run_id) {
+                if (!asking && inner.active().contains_key(&run_id)) || inner.ready().contains_key(&run_id) {
                     OwnerState::HereActive
                 } else {
                     OwnerState::HereIdle
@@ -83,14 +89,14 @@ impl Standing {
         Ok((run_id, standing))
     }
 
-    async fn of(inner: &Inner, run_id: RunId) -> Result<Self, EngineError> {
+    async fn of(inner: &Inner, run_id: RunId, asking: bool) -> Result<Self, EngineError> {
         let row = sqlx::query(sqlx::AssertSqlSafe(format!("{STANDING} WHERE r.run_id = ?")))
             .bind(run_id.to_string())
             .fetch_optional(&inner.readers)
             .await
             .map_err(storage("read the run"))?
             .ok_or_else(|| EngineError::UnknownRun { run: run_id.to_string() })?;
-        Ok(Self::read(inner, &row, &mut HashMap::new())?.1)
+        Ok(Self::read(inner, &row, asking, &mut HashMap::new())?.1)
     }
 
     /// Why the run cannot be taken from its owner.
@@ -105,21 +111,24 @@ impl Standing {
     }
 }
 
-/// Makes the run this process's, or answers how it ended.
+/// Makes the run this process's, or answers how it ended. The caller has marked it as active.
 pub(super) async fn claim(inner: &Arc<Inner>, run_id: RunId) -> Result<Claimed, EngineError> {
     loop {
-        let standing = Standing::of(inner, run_id).await?;
+        // Taken in a statement of its own: the guard of the map must not be held while the journal is asked.
+        let ready = inner.ready().remove(&run_id);
+        if let Some(handle) = ready {
+            return Ok(Claimed::Mine(Box::new(handle)));
+        }
+        let standing = Standing::of(inner, run_id, true).await?;
         if standing.state.is_terminal() {
             return ended(inner, run_id).await.map(Claimed::Ended);
         }
         match plan_run(standing.state, standing.owner) {
             RunPlan::Leave => return Err(standing.not_free(run_id, "be driven")),
             RunPlan::TakeOver => {
-                take_over(inner, run_id).await?;
-                let taken = inner.ready().remove(&run_id);
-                if let Some(handle) = taken {
-                    return Ok(Claimed::Mine(Box::new(handle)));
-                }
+                let state = transition(standing.state, RunEvent::TakeOver)?;
+                let handle = seize(inner, run_id, &standing, state, How::Crashed, None).await?;
+                return Ok(Claimed::Mine(Box::new(handle)));
             }
             RunPlan::Claim => match take_queued(inner, Some(run_id), 1).await?.pop() {
                 Some(handle) => return Ok(Claimed::Mine(Box::new(handle))),
@@ -214,7 +223,7 @@ pub(crate) async fn interrupted(inner: &Arc<Inner>) -> Result<Vec<RunId>, Engine
     let mut probed = HashMap::new();
     let mut runs = Vec::new();
     for row in &rows {
-        let (run_id, standing) = Standing::read(inner, row, &mut probed)?;
+        let (run_id, standing) = Standing::read(inner, row, false, &mut probed)?;
         if plan_run(standing.state, standing.owner) == RunPlan::TakeOver {
             runs.push(run_id);
         }
@@ -223,16 +232,18 @@ pub(crate) async fn interrupted(inner: &Arc<Inner>) -> Result<Vec<RunId>, Engine
 }
 
 pub(crate) async fn take_over(inner: &Arc<Inner>, run_id: RunId) -> Result<(), EngineError> {
-    let standing = Standing::of(inner, run_id).await?;
+    let standing = Standing::of(inner, run_id, false).await?;
     if plan_run(standing.state, standing.owner) != RunPlan::TakeOver {
         return Err(standing.not_free(run_id, "be taken over"));
     }
     let state = transition(standing.state, RunEvent::TakeOver)?;
-    seize(inner, run_id, &standing, state, How::Crashed, None).await
+    let handle = seize(inner, run_id, &standing, state, How::Crashed, None).await?;
+    inner.ready().insert(run_id, handle);
+    Ok(())
 }
 
 pub(crate) async fn resume(inner: &Arc<Inner>, run_id: RunId, by: &Mutation) -> Result<(), EngineError> {
-    let standing = Standing::of(inner, run_id).await?;
+    let standing = Standing::of(inner, run_id, false).await?;
     let (event, crashed) = match standing.state {
         RunState::Paused | RunState::Blocked => (RunEvent::Resume, false),
         RunState::Running | RunState::Waiting => match plan_run(standing.state, standing.owner) {
@@ -244,7 +255,9 @@ pub(crate) async fn resume(inner: &Arc<Inner>, run_id: RunId, by: &Mutation) -> 
         }
     };
     let state = transition(standing.state, event)?;
-    seize(inner, run_id, &standing, state, How::Resumed { crashed }, Some(by)).await
+    let handle = seize(inner, run_id, &standing, state, How::Resumed { crashed }, Some(by)).await?;
+    inner.ready().insert(run_id, handle);
+    Ok(())
 }
 
 /// Becomes the owner of a run that stands as `standing`; whoever was faster counted its epoch up.
@@ -255,7 +268,7 @@ async fn seize(
     state: RunState,
     how: How,
     by: Option<&Mutation>,
-) -> Result<(), EngineError> {
+) -> Result<RunHandle, EngineError> {
     let (owner_no, run_no, epoch, now_ms) = (inner.owner_no, standing.run_no, standing.epoch, inner.clock.now_ms());
     let by = by.cloned();
     crash::point("engine.take_over.before");
@@ -292,12 +305,9 @@ async fn seize(
         .await?;
     crash::point("engine.take_over.after");
     match taken {
-        Some(handle) => {
-            inner.ready().insert(run_id, handle);
-            Ok(())
-        }
+        Some(handle) => Ok(handle),
         None => {
-            let now = Standing::of(inner, run_id).await?;
+            let now = Standing::of(inner, run_id, false).await?;
             Err(now.not_free(run_id, "be taken over"))
         }
     }
@@ -323,7 +333,7 @@ async fn audit(
 
 pub(crate) async fn cancel(inner: &Arc<Inner>, run_id: RunId, by: &Mutation) -> Result<(), EngineError> {
     loop {
-        let standing = Standing::of(inner, run_id).await?;
+        let standing = Standing::of(inner, run_id, false).await?;
         let worked_on = standing.state.needs_owner()
             && match standing.owner {
                 OwnerState::Alive | OwnerState::HereActive => true,

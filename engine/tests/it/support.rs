@@ -1,12 +1,15 @@
 //! A small workflow and an engine in a folder of its own.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use engine::{Engine, EngineConfig, EngineContext, Outcome, Registry, RunDetail, RunId, Start, StartRun};
+use engine::{Engine, EngineConfig, EngineContext, Mutation, Outcome, Registry, RunDetail, RunId, Start, StartRun};
+use engine_rules::clock::Clock;
 use engine_rules::context::{Context, Interrupt, StepDef};
-use engine_rules::failure::Failure;
+use engine_rules::failure::{ActivityError, Disposition, Failure};
 use engine_rules::retry::RetryPolicy;
-use serde_json::{Value, json};
+use serde_json::Value;
+use sqlx::{ConnectOptions as _, SqliteConnection};
 
 /// Retries at once, so that a test does not wait.
 pub const QUICK: RetryPolicy =
@@ -24,23 +27,27 @@ pub async fn sum<C: Context>(ctx: &mut C, input: (i64, i64)) -> Result<i64, Inte
 pub fn registry() -> Registry {
     let mut registry = Registry::new();
     registry.workflow("sum", 1, sum::<EngineContext>);
-    registry.activity("test.add", |_ctx, (a, b): (i64, i64)| async move { Ok::<_, Never>(a + b) });
-    registry.blocking_activity("test.double", |_ctx, n: i64| Ok::<_, Never>(n * 2));
+    registry.activity("test.add", |_ctx, (a, b): (i64, i64)| async move { Ok::<_, Broken>(a + b) });
+    registry.blocking_activity("test.double", |_ctx, n: i64| Ok::<_, Broken>(n * 2));
     registry
 }
 
-/// An error that does not happen.
+/// An error of an activity, of any disposition.
 #[derive(Debug, thiserror::Error)]
-#[error("never")]
-pub enum Never {}
+#[error("{0}")]
+pub struct Broken(pub &'static str, pub Disposition);
 
-impl engine_rules::failure::ActivityError for Never {
+impl ActivityError for Broken {
     fn code(&self) -> &'static str {
-        match *self {}
+        "test.broken"
     }
 
-    fn disposition(&self) -> engine_rules::failure::Disposition {
-        match *self {}
+    fn disposition(&self) -> Disposition {
+        self.1
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some("mend it".to_owned())
     }
 }
 
@@ -66,7 +73,58 @@ pub fn succeeded(outcome: Outcome) -> Value {
     }
 }
 
-#[allow(dead_code, reason = "used where a failure is told apart")]
-pub fn failure(code: &str) -> Failure {
-    serde_json::from_value(json!({"code": code, "message": "m", "disposition": "terminal"})).expect("a failure")
+pub fn blocked(outcome: Outcome) -> Failure {
+    match outcome {
+        Outcome::Blocked { failure, .. } => failure,
+        other => panic!("{other:?}"),
+    }
+}
+
+pub fn jane() -> Mutation {
+    Mutation { actor: "jane".to_owned(), reason: "for the test".to_owned() }
+}
+
+/// A connection of somebody else to the state database.
+pub async fn outsider(state: &Path) -> SqliteConnection {
+    sqlx::sqlite::SqliteConnectOptions::new()
+        .filename(state.join("state.db"))
+        .connect()
+        .await
+        .expect("the database opens")
+}
+
+/// A file to which each body adds a line, so that a test can count what really ran.
+#[derive(Debug, Clone)]
+pub struct Log(pub PathBuf);
+
+impl Log {
+    pub fn add(&self, line: &str) {
+        use std::io::Write as _;
+        let mut file = std::fs::OpenOptions::new().create(true).append(true).open(&self.0).expect("the log opens");
+        file.write_all(format!("{line}\n").as_bytes()).expect("the log is written");
+    }
+
+    pub fn lines(&self) -> Vec<String> {
+        std::fs::read_to_string(&self.0).unwrap_or_default().lines().map(str::to_owned).collect()
+    }
+
+    pub fn count(&self, line: &str) -> usize {
+        self.lines().iter().filter(|found| *found == line).count()
+    }
+}
+
+pub async fn sleep_ms(ms: u64) {
+    let clock: Arc<dyn Clock> = Arc::new(engine::SystemClock::new());
+    clock.sleep_ms(ms).await;
+}
+
+/// Waits until `condition` holds, at most ten seconds.
+pub async fn until(what: &str, condition: impl Fn() -> bool) {
+    for _ in 0..1_000 {
+        if condition() {
+            return;
+        }
+        sleep_ms(10).await;
+    }
+    panic!("ten seconds passed, and not yet: {what}");
 }
