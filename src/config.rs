@@ -181,10 +181,9 @@ impl Config {
 }
 
 fn read(path: &Path) -> Result<Written, ConfigError> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|source| ConfigError::Unreadable { path: path.to_owned(), source })?;
-    toml::from_str(&text)
-        .map_err(|source| ConfigError::Invalid { path: path.to_owned(), source: Box::new(source) })
+    let text =
+        std::fs::read_to_string(path).map_err(|source| ConfigError::Unreadable { path: path.to_owned(), source })?;
+    toml::from_str(&text).map_err(|source| ConfigError::Invalid { path: path.to_owned(), source: Box::new(source) })
 }
 
 fn local_folder(url: &str, base: &Path) -> Result<PathBuf, ConfigError> {
@@ -257,7 +256,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let inner = dir.path().join("conf");
         std::fs::create_dir(&inner).unwrap();
-        std::fs::write(inner.join("a.toml"), "[catalog]\nurl='c'\n[sources.1]\nkind='codr'\nfiles=['x.zip']\n").unwrap();
+        std::fs::write(inner.join("a.toml"), "[catalog]\nurl='c'\n[sources.1]\nkind='codr'\nfiles=['x.zip']\n")
+            .unwrap();
         let overrides = Overrides { config: Some("conf/a.toml".into()), state: Some("s".into()), catalog: None };
         let config = Config::load(&overrides, dir.path()).unwrap();
         assert_eq!(config.catalog, inner.join("c"));

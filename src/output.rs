@@ -49,7 +49,7 @@ impl Output {
             return;
         }
         let mut table = Table::new();
-        table.load_preset(presets::NOTHING).set_header(header);
+        table.load_style(presets::NOTHING).set_header(header);
         if self.terminal {
             table.set_content_arrangement(ContentArrangement::Dynamic);
         }

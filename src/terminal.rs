@@ -98,7 +98,8 @@ impl Watcher {
 }
 
 fn style_without_bar() -> ProgressStyle {
-    ProgressStyle::with_template("{prefix}{elapsed:>9}   {spinner} {msg}").unwrap_or_else(|_| ProgressStyle::default_bar())
+    ProgressStyle::with_template("{prefix}{elapsed:>9}   {spinner} {msg}")
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
 fn style_with_bar() -> ProgressStyle {
@@ -119,11 +120,8 @@ pub fn summary(step: &str, output: &Value) -> String {
             None => format!("edition {}, the product's first", it.edition_id),
         }),
         "resolve_source" => read::<ResolveSourceOutput>(output).map(|it| {
-            let names: Vec<_> = it
-                .files
-                .iter()
-                .map(|file| file.path.rsplit('/').next().unwrap_or(&file.path).to_owned())
-                .collect();
+            let names: Vec<_> =
+                it.files.iter().map(|file| file.path.rsplit('/').next().unwrap_or(&file.path).to_owned()).collect();
             format!("{}, sha256 {}…", names.join(", "), &it.sha256.as_str()[..8])
         }),
         "build" => read::<BuildOutput>(output).map(|it| {

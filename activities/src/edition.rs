@@ -36,7 +36,9 @@ pub use layout::{EditionFolder, ProductFolder};
 pub use list::{EditionState, ListedEdition, discard, list, unsealed};
 pub use reader::EditionReader;
 pub use seal::{PRODUCER, Phase, SealOrder, Sealed, clear_journal, read_journal, seal};
-pub use source::{ColumnRole, LINE_COLUMN, ObservationColumn, ObservationSource, SourceError, Stop};
+pub use source::{
+    ArtefactSource, ColumnRole, ColumnType, LINE_COLUMN, ObservationColumn, ObservationSource, SourceError, Stop,
+};
 
 use crate::duck::DuckSettings;
 use crate::fs::Fs;

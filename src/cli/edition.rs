@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use activities::edition::{
-    self, CheckOptions, EditionError, EditionState, ListedEdition, Profile, Tools,
-};
+use activities::edition::{self, CheckOptions, EditionError, EditionState, ListedEdition, Profile, Tools};
 use activities::inventory::{FullInventory, fetch_from, open_catalog};
 use catalog_rules::contracts::edition::DiscardInput;
 use catalog_rules::contracts::publish::Cause;
@@ -194,7 +192,10 @@ fn show(world: &World, out: Output, named: &EditionRef) -> Result<Exit, Ended> {
     out.line(format!("edition {} of product {}", manifest.edition_id, manifest.product_id));
     let previous = manifest.previous.as_ref().map_or_else(|| "none".to_owned(), ToString::to_string);
     out.line(format!("  previous       {previous}"));
-    out.line(format!("  sealed         {} by {} {}", manifest.created_at, manifest.producer.name, manifest.producer.version));
+    out.line(format!(
+        "  sealed         {} by {} {}",
+        manifest.created_at, manifest.producer.name, manifest.producer.version
+    ));
     out.line(format!("  schema         {}", manifest.schema_version));
     out.line(format!(
         "  engine         DuckDB {}, storage {}, DuckLake {} ({})",
@@ -310,8 +311,7 @@ fn copy(world: &World, out: Output, named: &EditionRef, to: &Path, tiers: &[Tier
     let found = find(world, named)?;
     let to = std::path::absolute(to).map_err(|error| Ended::usage(format!("{}: {error}", to.display())))?;
     let context = ActivityContext::detached();
-    let copied =
-        edition::copy(&tools(world, &context), &found.folder(), &to, &tier_list(tiers)).map_err(ended)?;
+    let copied = edition::copy(&tools(world, &context), &found.folder(), &to, &tier_list(tiers)).map_err(ended)?;
     out.line(format!(
         "edition {} in {}: {} files copied, {}, {} already there",
         found.edition_id,

@@ -30,8 +30,7 @@ pub fn init(world: &World, out: Output, args: &Init) -> Result<Exit, Ended> {
         producer: Producer { name: "jobctl".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() },
         own_work: None,
     };
-    let created =
-        init_catalog(world.store.as_ref(), &new, &by).map_err(|error| Ended::from(error.to_failure()))?;
+    let created = init_catalog(world.store.as_ref(), &new, &by).map_err(|error| Ended::from(error.to_failure()))?;
 
     let mut configuration = None;
     if world.config.file.is_none() {

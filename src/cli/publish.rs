@@ -138,7 +138,8 @@ async fn take_up_interrupted(
             Err(engine::EngineError::OwnedElsewhere { .. } | engine::EngineError::WrongState { .. }) => continue,
             Err(error) => return Err(engine_error(&error)),
         }
-        let ended = stay(world, engine, out, run.run_id, &format!("publish {} (interrupted)", input.product_id)).await?;
+        let ended =
+            stay(world, engine, out, run.run_id, &format!("publish {} (interrupted)", input.product_id)).await?;
         if ended.exit == Exit::Done && same_work(world, engine, run.run_id, &run.input, input).await? {
             out.document("run.publish", ended.document(&[run.run_id]));
             return Ok(Some(Exit::Done));
@@ -175,7 +176,9 @@ async fn same_work(
 fn source(world: &World, product_id: &ProductId, args: &Publish) -> Result<SourceInput, Ended> {
     if args.source.is_empty() {
         return world.config.sources.get(product_id).cloned().ok_or_else(|| {
-            Ended::usage(format!("product {product_id} has no source: give --source PATH, or [sources.{product_id}] in jobctl.toml"))
+            Ended::usage(format!(
+                "product {product_id} has no source: give --source PATH, or [sources.{product_id}] in jobctl.toml"
+            ))
         });
     }
     let absolute = |path: &Path| {
@@ -265,7 +268,11 @@ fn tell(out: Output, run_id: RunId, outcome: Outcome, took: &str) -> RunEnd {
             let what = serde_json::from_value::<PublishOutput>(output.clone()).map(|it| {
                 format!(
                     "{} edition {} is {} in version {}, {} rows",
-                    it.product_id, it.edition_id, it.state, it.seq, grouped(it.rows)
+                    it.product_id,
+                    it.edition_id,
+                    it.state,
+                    it.seq,
+                    grouped(it.rows)
                 )
             });
             out.line(format!("{} in {took}: {}", out.green("done"), what.unwrap_or_default()));

@@ -48,7 +48,7 @@ async fn list(world: &World, out: Output, args: &RunsList) -> Result<Exit, Ended
         filter.states = vec![RunState::Failed, RunState::Blocked];
     }
     if let Some(state) = &args.state_is {
-        let state = RunState::parse(state).ok_or_else(|| {
+        let state = RunState::from_name(state).ok_or_else(|| {
             Ended::usage(format!(
                 "{state:?} is no state of a run: queued, running, waiting, paused, blocked, succeeded, failed, cancelled"
             ))
@@ -98,7 +98,7 @@ fn step_of(run: &RunRow) -> String {
 
 fn time(at_ms: i64) -> String {
     match jiff::Timestamp::from_millisecond(at_ms) {
-        Ok(at) => at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string(),
+        Ok(at) => at.to_zoned_datetime(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string(),
         Err(_) => at_ms.to_string(),
     }
 }

@@ -1,5 +1,6 @@
 //! Builds the unsealed edition from its source (*edition* §7, *catalog* §11.1 steps 1 and 2).
 
+use std::borrow::Cow;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use catalog_rules::contracts::publish::{BuildInput, BuildOutput};
@@ -14,11 +15,12 @@ use engine_rules::failure::{ActivityError, Disposition, Failure};
 use super::PublishDeps;
 use super::source::{identity, spec};
 use crate::edition::{
-    self, BoundTable, BuildOrder, ColumnRole, EditionError, ObservationColumn, ObservationSource, SourceError, Stop,
+    self, ArtefactSource, BoundTable, BuildOrder, ColumnRole, ColumnType, EditionError, ObservationColumn,
+    ObservationSource, SourceError, Stop,
 };
 use crate::inventory::{FullInventory, InventoryError, fetch_from};
 use crate::metadata_store::SCHEMA_VERSION;
-use crate::sources::codr::{self, CodrError, CodrSource, ProductStructure, ReadError, TableLayout};
+use crate::sources::codr::{self, CodrError, CodrSource, ProductStructure, ReadError, SqlType, TableLayout};
 
 /// Why an edition was not built.
 #[derive(Debug, thiserror::Error)]
@@ -128,17 +130,12 @@ impl ActivityError for BuildError {
 pub fn build(deps: &PublishDeps, ctx: &ActivityContext, input: BuildInput) -> Result<BuildOutput, BuildError> {
     let BuildInput { product_id, edition_id, previous, source, resolved } = input;
     still_live(deps, &product_id, previous.as_ref())?;
-    let product = deps
-        .product(&product_id)
-        .map_err(|source| BuildError::Folder { product_id: product_id.clone(), source })?;
+    let product =
+        deps.product(&product_id).map_err(|source| BuildError::Folder { product_id: product_id.clone(), source })?;
     let tools = deps.tools(ctx);
-    if product.edition(&edition_id).manifest().exists() {
-        // The answer of an attempt that went on to seal was lost; the seal verifies what is there.
-        return Ok(edition::sealed_build(&tools, product.path(), &product_id, &edition_id)?);
-    }
     let codr = codr::open(&spec(&product_id, &source), &identity(&resolved))?;
     let rows = CodrRows::new(codr);
-    let binding = rows.binding(Instant::from_ms(deps.clock.now_ms()));
+    let binding = rows.bound(Instant::from_ms(deps.clock.now_ms()));
     let built = edition::build(
         &tools,
         &BuildOrder {
@@ -146,7 +143,7 @@ pub fn build(deps: &PublishDeps, ctx: &ActivityContext, input: BuildInput) -> Re
             product_id: &product_id,
             edition_id: &edition_id,
             previous: previous.as_ref(),
-            artefacts: &|| rows.artefacts(),
+            artefacts: &rows,
             tables: &[BoundTable { binding: &binding, source: &rows }],
         },
     )?;
@@ -168,4 +165,95 @@ fn still_live(deps: &PublishDeps, product_id: &ProductId, previous: Option<&Edit
     }
     let found = leaf.head(&SchemaVersion::new(SCHEMA_VERSION)).map(|entry| entry.edition_id.clone());
     Err(BuildError::StaleBase { product_id: product_id.clone(), previous: previous.clone(), found })
+}
+
+/// The rows of a codr source, read once, and the structures that are known after them.
+struct CodrRows {
+    table: TableLayout,
+    binding: (String, String),
+    source: Mutex<Option<CodrSource>>,
+    structure: OnceLock<ProductStructure>,
+}
+
+impl CodrRows {
+    fn new(source: CodrSource) -> Self {
+        let table = source.table().clone();
+        let (dataflow, data_structure) = source.urns();
+        Self {
+            table,
+            binding: (dataflow, data_structure),
+            source: Mutex::new(Some(source)),
+            structure: OnceLock::new(),
+        }
+    }
+
+    fn bound(&self, at: Instant) -> DataflowBinding {
+        let columns = |role: codr::ColumnRole| {
+            let of_role = self.table.columns.iter().filter(move |column| column.role == role);
+            of_role.map(|column| (column.component.clone(), column.name.clone()))
+        };
+        let (dataflow, data_structure) = self.binding.clone();
+        DataflowBinding {
+            dataflow,
+            table_location: format!("{}.{}", self.table.schema, self.table.table),
+            dimension_columns: columns(codr::ColumnRole::Dimension).chain(columns(codr::ColumnRole::Time)).collect(),
+            measure_columns: columns(codr::ColumnRole::Measure).collect(),
+            attribute_columns: columns(codr::ColumnRole::Attribute).collect(),
+            structural_version: short_urn(&data_structure),
+            source_registry: "local".to_owned(),
+            materialized_at: at,
+            bound_at: at,
+        }
+    }
+
+    fn findings(&self) -> Vec<String> {
+        let findings = self.structure.get().map(|structure| structure.findings.as_slice()).unwrap_or_default();
+        findings.iter().map(ToString::to_string).collect()
+    }
+}
+
+/// `STC:DSD_14100287(1.0)` of a URN that ends in it.
+fn short_urn(urn: &str) -> String {
+    urn.rsplit_once('=').map_or(urn, |(_, short)| short).to_owned()
+}
+
+impl ObservationSource for CodrRows {
+    fn columns(&self) -> Vec<ObservationColumn> {
+        let column = |column: &codr::Column| ObservationColumn {
+            name: column.name.clone(),
+            role: match column.role {
+                codr::ColumnRole::Dimension => ColumnRole::Dimension,
+                codr::ColumnRole::Time => ColumnRole::TimePeriod,
+                codr::ColumnRole::Measure => ColumnRole::Measure,
+                codr::ColumnRole::Attribute => ColumnRole::Attribute,
+            },
+            column_type: match column.sql_type {
+                // The measure's exact type is chosen once every value was seen; until then it is text.
+                SqlType::Varchar | SqlType::Decimal { .. } => ColumnType::Text,
+                SqlType::SmallInt => ColumnType::SmallInt,
+                SqlType::Boolean => ColumnType::Boolean,
+            },
+        };
+        self.table.columns.iter().map(column).collect()
+    }
+
+    fn for_each_batch(&self, each: &mut dyn FnMut(RecordBatch) -> Result<(), Stop>) -> Result<(), SourceError> {
+        let source = self.source.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // Read once: a build asks for the rows of a table once.
+        let Some(source) = source else { return Err(SourceError::Stopped) };
+        match source.for_each_batch(each) {
+            Ok(structure) => {
+                let _ = self.structure.set(structure);
+                Ok(())
+            }
+            Err(ReadError::Source(error)) => Err(SourceError::Refused(error.to_failure())),
+            Err(ReadError::Receiver(Stop)) => Err(SourceError::Stopped),
+        }
+    }
+}
+
+impl ArtefactSource for CodrRows {
+    fn artefacts(&self) -> Result<Cow<'_, [Artefact]>, Failure> {
+        Ok(Cow::Borrowed(self.structure.get().map(|structure| structure.artefacts.as_slice()).unwrap_or_default()))
+    }
 }

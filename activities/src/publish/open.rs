@@ -10,9 +10,9 @@ use catalog_rules::layout;
 use engine_rules::activity::ActivityContext;
 use engine_rules::failure::{ActivityError, Disposition};
 
+use super::PublishDeps;
 use super::check::{CheckError, findings_text};
 use super::record::{RecordError, Subject, clear_journal, commit};
-use super::PublishDeps;
 use crate::edition::{self, CheckOptions, EditionError, Profile};
 use crate::inventory::{FullInventory, InventoryError, Writer, fetch_from};
 use crate::metadata_store::SCHEMA_VERSION;

@@ -162,8 +162,7 @@ pub(super) fn commit(
         let expected = expected.clone();
         return Err(RecordError::ManifestDiffers { product_id: product_id(), edition: edition(), found, expected });
     }
-    let manifest =
-        Manifest::decode(&bytes).map_err(|source| RecordError::Manifest { edition: edition(), source })?;
+    let manifest = Manifest::decode(&bytes).map_err(|source| RecordError::Manifest { edition: edition(), source })?;
     let record = Record::from_manifest(&manifest, found, subject.lifecycle, None)
         .map_err(|source| RecordError::Entry { edition: edition(), source })?;
     let writer = Writer::open(Arc::clone(&deps.store))?;

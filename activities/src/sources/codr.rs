@@ -218,6 +218,13 @@ impl CodrSource {
         &self.table
     }
 
+    /// The URNs of the dataflow and of the data structure that the rows will have.
+    #[must_use]
+    pub fn urns(&self) -> (String, String) {
+        let ids = sdmx::Ids::of(&self.product_id);
+        (ids.flow_urn(), ids.structure_urn())
+    }
+
     /// The file whose rows are delivered, and its language: the English one where there are both.
     #[must_use]
     pub fn rows_from(&self) -> (&str, Language) {

@@ -1,6 +1,7 @@
 //! What a person should know about a source that was accepted all the same.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -75,6 +76,20 @@ pub struct Finding {
     pub count: u64,
     /// What was found and what was expected, at the first place.
     pub detail: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)?;
+        if let Some(line) = self.line {
+            write!(f, " line {line}")?;
+        }
+        write!(f, ": {} ({}", self.detail, self.kind.code())?;
+        if self.count > 1 {
+            write!(f, ", {} times", self.count)?;
+        }
+        f.write_str(")")
+    }
 }
 
 /// How many findings of one kind are told one by one; further ones are counted in the last of them.
