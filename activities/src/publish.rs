@@ -37,6 +37,9 @@ use crate::edition::{ProductFolder, Tools};
 use crate::fs::Fs;
 use crate::store::Store;
 
+/// The points at which a test ends the process, beside those of the modules that the activities call.
+pub const CRASH_POINTS: &[&str] = &["publish.record.before_journal_cleared", "publish.record.after_journal_cleared"];
+
 /// What the activities work with: one value for a process.
 pub struct PublishDeps {
     catalog: PathBuf,

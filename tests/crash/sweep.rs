@@ -17,7 +17,8 @@ fn undisturbed() -> (Vec<String>, String) {
     let output = world.publish_revision().env("JOBCTL_CRASH_TRACE", &trace).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let mut passed = BTreeMap::<String, usize>::new();
-    let points = std::fs::read_to_string(&trace).unwrap().lines().map(|name| {
+    let trace = std::fs::read_to_string(&trace).unwrap();
+    let points = trace.lines().map(|name| {
         let n = passed.entry(name.to_owned()).or_default();
         *n += 1;
         format!("{name}:{n}")
@@ -89,7 +90,12 @@ fn every_point_is_survived() {
 fn every_listed_point_is_passed_by_a_publish_or_a_takeover() {
     let (points, _) = undisturbed();
     let passed: std::collections::BTreeSet<_> = points.iter().filter_map(|p| p.split(':').next()).collect();
-    let lists = [engine::CRASH_POINTS, activities::edition::CRASH_POINTS, activities::inventory::CRASH_POINTS];
+    let lists: [&[&str]; 4] = [
+        engine::CRASH_POINTS,
+        activities::edition::CRASH_POINTS,
+        activities::inventory::CRASH_POINTS,
+        activities::publish::CRASH_POINTS,
+    ];
     for point in lists.into_iter().flatten().copied() {
         assert!(passed.contains(point) || point.starts_with("engine.take_over"), "{point} is listed and never passed");
     }

@@ -41,7 +41,7 @@ impl World {
     /// The newest run, as `runs show` tells it; `None` before there is a second run.
     pub fn newest_run(&self) -> Option<Value> {
         let runs = self.env.json(["runs", "list"]);
-        let runs = runs["runs"].as_array().unwrap().clone();
+        let runs = runs["runs"].as_array().unwrap();
         (runs.len() > 1).then(|| self.env.json(["runs", "show", runs[0]["run_id"].as_str().unwrap()]))
     }
 
