@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use catalog_rules::instant::Instant;
-use catalog_rules::inventory::{Document as _, Leaf};
+use catalog_rules::inventory::{Document as _, Leaf, Root};
 use engine_rules::crash;
 
 use super::*;
@@ -328,6 +328,8 @@ enum Loss {
     NotDone,
     /// It is done later, when nobody waits for it any more.
     Later,
+    /// Nothing is lost, but somebody else writes just before.
+    Rival,
 }
 
 /// A store that loses the answer to one conditional write.
@@ -337,11 +339,21 @@ struct Lossy {
     loss: Loss,
     writes: AtomicUsize,
     later: Mutex<Vec<(String, Bytes)>>,
+    rival: Mutex<Option<Rival>>,
 }
+
+type Rival = Box<dyn FnOnce(&dyn Store) + Send>;
 
 impl Lossy {
     fn new(inner: Arc<dyn Store>, at: usize, loss: Loss) -> Arc<Self> {
-        Arc::new(Self { inner, at, loss, writes: AtomicUsize::new(0), later: Mutex::default() })
+        Arc::new(Self {
+            inner,
+            at,
+            loss,
+            writes: AtomicUsize::new(0),
+            later: Mutex::default(),
+            rival: Mutex::default(),
+        })
     }
 
     fn answer(
@@ -358,6 +370,11 @@ impl Lossy {
             Loss::Done => write().map(|_| lost()),
             Loss::DoneAndLost => write().map(|_| Answer::Lost),
             Loss::NotDone => Ok(lost()),
+            Loss::Rival => {
+                let rival = self.rival.lock().unwrap().take();
+                rival.expect("a rival")(self.inner.as_ref());
+                write()
+            }
             Loss::Later => {
                 self.later.lock().unwrap().push((path.to_owned(), bytes.clone()));
                 Ok(lost())
@@ -425,7 +442,9 @@ fn a_lost_answer_to_any_write_of_a_version_is_settled_or_found_by_the_next_run()
                     assert_eq!(error.disposition(), Disposition::Retry);
                     errors.insert(error.code());
                 }
-                (outcome, _) => panic!("{loss:?} at {at}: {outcome:?}"),
+                (outcome, Loss::Done | Loss::DoneAndLost | Loss::NotDone | Loss::Later | Loss::Rival) => {
+                    panic!("{loss:?} at {at}: {outcome:?}")
+                }
             }
             lossy.arrive();
             let again = Writer::open(Arc::clone(&store)).unwrap().commit(&operation, &by("run-1")).unwrap();
@@ -435,6 +454,104 @@ fn a_lost_answer_to_any_write_of_a_version_is_settled_or_found_by_the_next_run()
         }
     }
     assert_eq!(errors, BTreeSet::from(["store.unsettled"]));
+}
+
+/// Commits edition 1 while `rival` writes just before the root.
+fn commit_against(
+    rival: impl FnOnce(&dyn Store) + Send + 'static,
+) -> (Arc<dyn Store>, Result<Committed, InventoryError>) {
+    let store = catalog(false);
+    let operation = seal(store.as_ref(), &manifest("p", 1, None), None);
+    let lossy = Lossy::new(Arc::clone(&store), 1, Loss::Rival);
+    *lossy.rival.lock().unwrap() = Some(Box::new(rival));
+    let outcome = Writer::open(lossy.clone()).unwrap().commit(&operation, &by("run-1"));
+    assert!(lossy.rival.lock().unwrap().is_none(), "the rival never wrote");
+    (store, outcome)
+}
+
+fn next_root(store: &dyn Store, edit: impl FnOnce(&mut Root)) {
+    let base = store.get(&layout::root(Seq::FIRST)).unwrap().unwrap();
+    let mut root = Root::decode(&base).unwrap();
+    root.seq = Seq::FIRST.next();
+    root.previous_inventory = Some(Seq::FIRST);
+    root.previous_root_sha256 = Some(Some(Sha256Hex::of(&base)));
+    edit(&mut root);
+    store.create(&layout::root(root.seq), &Bytes::from(root.encode().unwrap())).unwrap();
+}
+
+#[test]
+fn a_record_that_lost_to_an_embargo_does_not_go_live() {
+    let (store, outcome) = commit_against(|store| next_root(store, |root| root.embargo = true));
+    let committed = outcome.unwrap();
+    assert_eq!((committed.seq.get(), committed.state), (3, Some(Mark::Embargoed)));
+    assert_eq!(verified_runs(&store), ["run-1", "", ""]);
+    assert_eq!(LiveInventory::open(fetch_from(store)).unwrap().editions().unwrap(), []);
+}
+
+#[test]
+fn a_record_that_lost_to_a_fast_clock_is_refused() {
+    let ahead = |root: &mut Root| root.created_at = root.created_at.plus_ms(400_000);
+    let (store, outcome) = commit_against(move |store| next_root(store, ahead));
+    assert_eq!(outcome.unwrap_err().code(), "catalog.clock_behind");
+    assert_eq!(full(&store).head().seq().get(), 2);
+}
+
+#[test]
+fn a_record_that_lost_to_a_damaged_root_is_refused() {
+    let (store, outcome) = commit_against(|store| {
+        store.create(&layout::root(Seq::FIRST.next()), &Bytes::new()).unwrap();
+    });
+    assert_eq!(outcome.unwrap_err().code(), "catalog.head_invalid");
+    assert_eq!(full(&store).head().seq(), Seq::FIRST);
+}
+
+#[test]
+fn a_record_that_lost_every_race_says_so() {
+    // Somebody takes the name each time, so that it is there when the root is to be created.
+    struct Always(Arc<dyn Store>);
+    impl Store for Always {
+        fn place(&self) -> String {
+            self.0.place()
+        }
+        fn get(&self, path: &str) -> Result<Option<Bytes>, StoreError> {
+            self.0.get(path)
+        }
+        fn create_once(&self, path: &str, bytes: &Bytes) -> Result<Answer, StoreError> {
+            if let Some(seq) = layout::seq_of_root(path) {
+                let base = self.0.get(&layout::root(seq.before().unwrap())).unwrap().unwrap();
+                let mut root = Root::decode(&base).unwrap();
+                (root.seq, root.previous_inventory) = (seq, seq.before());
+                root.previous_root_sha256 = Some(Some(Sha256Hex::of(&base)));
+                self.0.create(path, &Bytes::from(root.encode().unwrap())).unwrap();
+            }
+            self.0.create_once(path, bytes)
+        }
+        fn replace_once(&self, path: &str, expected: Option<&Bytes>, bytes: &Bytes) -> Result<Answer, StoreError> {
+            self.0.replace_once(path, expected, bytes)
+        }
+        fn delete(&self, path: &str) -> Result<bool, StoreError> {
+            self.0.delete(path)
+        }
+        fn list(&self, folder: &str) -> Result<Listing, StoreError> {
+            self.0.list(folder)
+        }
+        fn now(&self) -> Result<Instant, StoreError> {
+            self.0.now()
+        }
+        fn persist(&self, path: &str) -> Result<(), StoreError> {
+            self.0.persist(path)
+        }
+        fn prepare(&self) -> Result<(), StoreError> {
+            self.0.prepare()
+        }
+        fn lock(&self) -> Result<Guard, LockError> {
+            self.0.lock()
+        }
+    }
+    let store = catalog(false);
+    let operation = seal(store.as_ref(), &manifest("p", 1, None), None);
+    let error = Writer::open(Arc::new(Always(store))).unwrap().commit(&operation, &by("run-1")).unwrap_err();
+    assert_eq!((error.code(), error.disposition()), ("catalog.contended", Disposition::Retry));
 }
 
 #[test]

@@ -319,6 +319,21 @@ fn a_hint_far_ahead_starts_no_endless_walk() {
 }
 
 #[test]
+fn current_moves_forward_only() {
+    let store = versions(5);
+    let before = current(store.as_ref()).unwrap();
+    let third = full(&store).version(seq(3)).unwrap().unwrap();
+    advance_current(store.as_ref(), &third).unwrap();
+    assert_eq!(current(store.as_ref()).unwrap(), before);
+    // A newer one that is not there, or not as the hint says, holds nobody back.
+    for (n, sha256) in [(9, before.root_sha256), (5, Sha256Hex::of(b"x"))] {
+        hint(store.as_ref(), n, &sha256, 0);
+        advance_current(store.as_ref(), &third).unwrap();
+        assert_eq!(current(store.as_ref()).unwrap(), third.current());
+    }
+}
+
+#[test]
 fn a_reader_never_goes_back_within_an_epoch() {
     let store = versions(5);
     let mut inventory = full(&store);
