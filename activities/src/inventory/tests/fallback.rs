@@ -187,6 +187,16 @@ fn a_new_reader_finds_the_newest_valid_version() {
             "CURRENT is missing",
         ),
         (
+            "a root left from before a restore",
+            Box::new(|s| {
+                epoch(s, 1);
+                let sha256 = rewrite(s, 4, |root| root.restore_epoch = 1);
+                hint(s, 4, &sha256, 1);
+            }),
+            4,
+            "version 5 is not valid and was passed over: its restore epoch is 0, and 1 was expected",
+        ),
+        (
             "a root of an epoch that the catalog never had",
             Box::new(|s| {
                 drop(rewrite(s, 5, |root| root.restore_epoch = 9));
