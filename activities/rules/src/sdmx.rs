@@ -14,4 +14,4 @@ pub mod references;
 pub mod urn;
 
 #[cfg(test)]
-pub(crate) mod vectors;
+mod vectors;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::sdmx::vectors::shared;
+use crate::shared;
 
 const ID: &str = "01a18e76-2bad-7480-abfe-2ba8a6889a45";
 const PREVIOUS: &str = "01a18e63-e292-7250-a332-b79d9b7a7efd";

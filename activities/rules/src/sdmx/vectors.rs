@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::model::{Artefact, UrnText};
-
-#[path = "../../../../tests/support/shared.rs"]
-pub mod shared;
+use crate::shared::shared;
 
 /// The classes that the model holds.
 pub const CLASSES: [&str; 5] = ["AgencyScheme", "Codelist", "ConceptScheme", "DataStructure", "Dataflow"];
@@ -21,7 +19,7 @@ pub struct Text {
 }
 
 pub fn json(inner: &str) -> Option<Value> {
-    let path = shared::shared(inner)?;
+    let path = shared(inner)?;
     Some(serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap())
 }
 

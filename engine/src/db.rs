@@ -1,0 +1,167 @@
+//! Opening the state database: durability is set and read back, and the schema is brought up by one process at a time.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::path::{Path, PathBuf};
+use std::str::FromStr as _;
+use std::time::Duration;
+
+use sqlx::migrate::{Migration, MigrationType, Migrator};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::{ConnectOptions as _, SqlSafeStr as _, SqliteConnection, SqlitePool};
+
+use crate::error::{EngineError, storage};
+
+/// How long SQLite itself waits for another process before the engine is told and waits on: long, so that a wait costs
+/// no work; and not for ever, so that it is logged.
+const BUSY_WAIT: Duration = Duration::from_secs(15);
+
+/// The write-ahead log is cut back to this size, in bytes, once no reader holds it: 16 MiB.
+const WAL_KEPT_BYTES: u32 = 16 * 1024 * 1024;
+
+/// The state database's name within the state directory.
+const FILE_NAME: &str = "state.db";
+
+/// The migrations, in order. One that was released never changes; its digest is pinned by a test.
+const MIGRATIONS: &[(i64, &str, &str)] = &[(1, "core", include_str!("../../migrations/0001_core.sql"))];
+
+/// Where the state database of `state_dir` is.
+pub(crate) fn path(state_dir: &Path) -> PathBuf {
+    state_dir.join(FILE_NAME)
+}
+
+fn options(path: &Path) -> SqliteConnectOptions {
+    SqliteConnectOptions::new().filename(path).busy_timeout(BUSY_WAIT).disable_statement_logging()
+}
+
+/// The connection of the writer. When it returns, the schema is this program's, and what is committed on the connection
+/// survives a power cut: write-ahead log and `synchronous = FULL`, both read back.
+///
+/// # Errors
+/// [`EngineError::NotDurable`] when a setting is not in force; [`EngineError::Schema`] when the database is newer.
+pub(crate) async fn open_writer(state_dir: &Path) -> Result<SqliteConnection, EngineError> {
+    std::fs::create_dir_all(state_dir).map_err(|source| EngineError::Io {
+        path: state_dir.to_owned(),
+        doing: "create the state directory",
+        source,
+    })?;
+    let path = path(state_dir);
+    let lock = lock_schema(state_dir).await?;
+    let mut connection = options(&path)
+        .create_if_missing(true)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full)
+        .foreign_keys(true)
+        .pragma("journal_size_limit", WAL_KEPT_BYTES.to_string())
+        .row_buffer_size(4096)
+        .connect()
+        .await
+        .map_err(storage("be opened"))?;
+    migrator().run(&mut connection).await.map_err(|source| EngineError::Schema { path: path.clone(), source })?;
+    drop(lock);
+    check_durable(&mut connection, &path).await?;
+    Ok(connection)
+}
+
+fn migrator() -> Migrator {
+    let migrations = MIGRATIONS
+        .iter()
+        .map(|(version, name, sql)| {
+            Migration::new(*version, (*name).into(), MigrationType::Simple, (*sql).into_sql_str(), false)
+        })
+        .collect();
+    Migrator::with_migrations(migrations)
+}
+
+/// Refuses a connection on which a commit may be lost.
+async fn check_durable(connection: &mut SqliteConnection, path: &Path) -> Result<(), EngineError> {
+    let mode: String = sqlx::query_scalar("PRAGMA journal_mode")
+        .fetch_one(&mut *connection)
+        .await
+        .map_err(storage("read back its journal mode"))?;
+    let synchronous: i64 = sqlx::query_scalar("PRAGMA synchronous")
+        .fetch_one(&mut *connection)
+        .await
+        .map_err(storage("read back its synchronous setting"))?;
+    let differs = |setting, found: String, expected| {
+        Err(EngineError::NotDurable { path: path.to_owned(), setting, found, expected })
+    };
+    if mode != "wal" {
+        return differs("journal_mode", mode, "wal");
+    }
+    if synchronous != 2 {
+        return differs("synchronous", synchronous.to_string(), "2 (FULL)");
+    }
+    Ok(())
+}
+
+/// Held while the schema is looked at and brought up. Where the file system has no locks, the processes go without: one
+/// of them may then have to be started again.
+async fn lock_schema(state_dir: &Path) -> Result<Option<File>, EngineError> {
+    let path = state_dir.join("schema.lock");
+    let error = |doing| {
+        let path = path.clone();
+        move |source| EngineError::Io { path, doing, source }
+    };
+    let file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&path)
+        .map_err(error("open the lock of the schema"))?;
+    match file.try_lock() {
+        Ok(()) => return Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => {}
+        Err(TryLockError::Error(cause)) => {
+            tracing::warn!(%cause, path = %path.display(), "this file system has no locks");
+            return Ok(None);
+        }
+    }
+    let waiting = tokio::task::spawn_blocking(move || file.lock().map(|()| file));
+    let locked = waiting.await.map_err(|_| EngineError::Closed)?;
+    locked.map(Some).map_err(error("wait for the lock of the schema"))
+}
+
+/// Connections that only read, for as many readers at once.
+///
+/// # Errors
+/// [`EngineError::NoState`] when there is no database; [`EngineError::Schema`] when it does not fit this program.
+pub(crate) async fn open_readers(state_dir: &Path, most: u32) -> Result<SqlitePool, EngineError> {
+    let path = path(state_dir);
+    if !path.exists() {
+        return Err(EngineError::NoState { path });
+    }
+    let pool = SqlitePoolOptions::new()
+        .max_connections(most)
+        .test_before_acquire(false)
+        .connect_with(options(&path).read_only(true))
+        .await
+        .map_err(storage("be opened for reading"))?;
+    Ok(pool)
+}
+
+/// Refuses a database whose schema is not this program's; a reader never changes it.
+pub(crate) async fn check_schema(pool: &SqlitePool, path: &Path) -> Result<(), EngineError> {
+    let error = |source| EngineError::Schema { path: path.to_owned(), source };
+    let versions: Vec<i64> = sqlx::query_scalar("SELECT version FROM _sqlx_migrations WHERE success ORDER BY version")
+        .fetch_all(pool)
+        .await
+        .map_err(|source| error(source.into()))?;
+    let newest = MIGRATIONS.last().map_or(0, |(version, ..)| *version);
+    match versions.last() {
+        Some(found) if *found == newest => Ok(()),
+        Some(found) if *found > newest => Err(error(sqlx::migrate::MigrateError::VersionMissing(*found))),
+        found => Err(error(sqlx::migrate::MigrateError::VersionTooOld(found.copied().unwrap_or(0), newest))),
+    }
+}
+
+/// Whether another connection held the database for so long that this one gave up: it is tried again.
+pub(crate) fn is_busy(error: &sqlx::Error) -> bool {
+    const BUSY: i32 = 5;
+    const LOCKED: i32 = 6;
+    error
+        .as_database_error()
+        .and_then(|error| error.code())
+        .and_then(|code| i32::from_str(&code).ok())
+        // The upper bits say which kind of busy.
+        .is_some_and(|code| matches!(code & 0xff, BUSY | LOCKED))
+}
