@@ -5,7 +5,6 @@ mod error;
 mod head;
 mod init;
 mod reader;
-mod repair;
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -14,7 +13,6 @@ pub use error::{InventoryError, LeafFault};
 pub use head::{Alert, Head, RootFault};
 pub use init::{Init, Initialised, init_catalog, open_catalog};
 pub use reader::{Fetch, FullInventory, LiveEdition, LiveInventory, fetch_from};
-pub use repair::{record_operation, repairs};
 pub use writer::{Committed, Writer, advance_current};
 
 /// The crash points of this module, in the order in which a version reaches them.

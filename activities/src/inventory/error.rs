@@ -1,10 +1,8 @@
 //! What reading and writing the Inventory can fail with.
 
-use catalog_rules::ids::{CatalogId, EditionId, ProductId, Sha256Hex};
+use catalog_rules::ids::{CatalogId, ProductId, Sha256Hex};
 use catalog_rules::inventory::{DocumentError, Refusal, Seq};
 use catalog_rules::layout;
-use catalog_rules::manifest::ManifestError;
-use catalog_rules::seal_journal::JournalError;
 use engine_rules::failure::{ActivityError, Disposition};
 
 use super::head::RootFault;
@@ -100,32 +98,6 @@ pub enum InventoryError {
         /// What is wrong with it.
         fault: RootFault,
     },
-    /// A manifest cannot be read.
-    #[error("{path}: {source}")]
-    Manifest {
-        /// The path within the catalog.
-        path: String,
-        /// What is wrong.
-        source: ManifestError,
-    },
-    /// A manifest lies in another edition's folder.
-    #[error("edition §3: {path} is the manifest of edition {edition} of product {product}")]
-    Misplaced {
-        /// The path within the catalog.
-        path: String,
-        /// The product that it names.
-        product: ProductId,
-        /// The edition that it names.
-        edition: EditionId,
-    },
-    /// An entry of a seal journal cannot be read.
-    #[error("{path}: {source}")]
-    Journal {
-        /// The path within the catalog.
-        path: String,
-        /// What is wrong.
-        source: JournalError,
-    },
     /// The newest root is of another epoch than `catalog.json` (D15).
     #[error(
         "catalog §6.1: catalog.json has restore epoch {catalog}, and the newest version, {seq}, has {root}: a restore \
@@ -201,9 +173,6 @@ impl ActivityError for InventoryError {
             Self::NoVersion { .. } => "catalog.no_version",
             Self::HeadInvalid { .. } => "catalog.head_invalid",
             Self::VersionInvalid { .. } => "catalog.version_invalid",
-            Self::Manifest { .. } => "catalog.manifest",
-            Self::Misplaced { .. } => "catalog.misplaced_manifest",
-            Self::Journal { .. } => "catalog.journal",
             Self::UnfinishedRestore { .. } => "catalog.unfinished_restore",
             Self::Leaf { .. } => "catalog.leaf",
             Self::Contended { .. } => "catalog.contended",
@@ -245,9 +214,6 @@ impl ActivityError for InventoryError {
             | Self::NoVersion { .. }
             | Self::HeadInvalid { .. }
             | Self::VersionInvalid { .. }
-            | Self::Manifest { .. }
-            | Self::Misplaced { .. }
-            | Self::Journal { .. }
             | Self::UnfinishedRestore { .. }
             | Self::Leaf { .. } => Disposition::Operator,
             Self::Contended { .. } => Disposition::Retry,
@@ -279,12 +245,6 @@ impl ActivityError for InventoryError {
                  the version before it"
             ),
             Self::VersionInvalid { seq, .. } => format!("restore {} from a backup (catalog §10.3)", layout::root(*seq)),
-            Self::Manifest { path, .. } | Self::Misplaced { path, .. } => {
-                format!("a sealed edition was changed: find out by what, and restore {path}")
-            }
-            Self::Journal { path, .. } => {
-                format!("find out what wrote {path}; with the edition recorded or discarded it may be removed")
-            }
             Self::UnfinishedRestore { .. } => "finish the restore before anything else is written".to_owned(),
             Self::Leaf { path, .. } => format!("restore {path} from a backup (catalog §10.3)"),
             Self::Contended { .. } => return None,

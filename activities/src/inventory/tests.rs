@@ -1,6 +1,5 @@
 mod crash_and_race;
 mod fallback;
-mod repair;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
