@@ -5,8 +5,7 @@ use std::io;
 
 use engine_rules::failure::{ActivityError, Disposition};
 
-/// A source that is not what it says. The section numbers in the codes' documentation are those of the table formats
-/// of Statistics Canada's full-table downloads.
+/// A source that is not what it says: nothing of it is published.
 ///
 /// `file` is a path, or `archive.zip!member.csv`; `line` is a physical line, from 1.
 #[derive(Debug, thiserror::Error)]
