@@ -9,7 +9,7 @@ mod reader;
 mod tests;
 mod writer;
 
-pub use error::InventoryError;
+pub use error::{InventoryError, LeafFault};
 pub use head::{Alert, Head, RootFault};
 pub use init::{Init, Initialised, init_catalog, open_catalog};
 pub use reader::{Fetch, FullInventory, LiveEdition, LiveInventory, fetch_from};

@@ -2,6 +2,7 @@
 
 use catalog_rules::ids::{CatalogId, ProductId, Sha256Hex};
 use catalog_rules::inventory::{DocumentError, Refusal, Seq};
+use catalog_rules::layout;
 use engine_rules::failure::{ActivityError, Disposition};
 
 use super::head::RootFault;
@@ -89,6 +90,14 @@ pub enum InventoryError {
         /// What is wrong with it.
         fault: RootFault,
     },
+    /// An older root is damaged.
+    #[error("catalog §6.2: version {seq} of the Inventory is not valid: {fault}")]
+    VersionInvalid {
+        /// The version.
+        seq: Seq,
+        /// What is wrong with it.
+        fault: RootFault,
+    },
     /// The newest root is of another epoch than `catalog.json` (D15).
     #[error(
         "catalog §6.1: catalog.json has restore epoch {catalog}, and the newest version, {seq}, has {root}: a restore \
@@ -163,6 +172,7 @@ impl ActivityError for InventoryError {
             Self::NoHistory => "catalog.no_history",
             Self::NoVersion { .. } => "catalog.no_version",
             Self::HeadInvalid { .. } => "catalog.head_invalid",
+            Self::VersionInvalid { .. } => "catalog.version_invalid",
             Self::UnfinishedRestore { .. } => "catalog.unfinished_restore",
             Self::Leaf { .. } => "catalog.leaf",
             Self::Contended { .. } => "catalog.contended",
@@ -203,6 +213,7 @@ impl ActivityError for InventoryError {
             | Self::NoHistory
             | Self::NoVersion { .. }
             | Self::HeadInvalid { .. }
+            | Self::VersionInvalid { .. }
             | Self::UnfinishedRestore { .. }
             | Self::Leaf { .. } => Disposition::Operator,
             Self::Contended { .. } => Disposition::Retry,
@@ -233,6 +244,7 @@ impl ActivityError for InventoryError {
                 "keep a copy of version {seq}, find out what wrote it, and restore it from a backup; readers stay on \
                  the version before it"
             ),
+            Self::VersionInvalid { seq, .. } => format!("restore {} from a backup (catalog §10.3)", layout::root(*seq)),
             Self::UnfinishedRestore { .. } => "finish the restore before anything else is written".to_owned(),
             Self::Leaf { path, .. } => format!("restore {path} from a backup (catalog §10.3)"),
             Self::Contended { .. } => return None,

@@ -285,13 +285,13 @@ impl FullInventory {
     /// Version `seq`, or `None` when its root is not there.
     ///
     /// # Errors
-    /// [`InventoryError::HeadInvalid`] when its root is not valid.
+    /// [`InventoryError::VersionInvalid`] when its root is not valid.
     pub fn version(&self, seq: Seq) -> Result<Option<Head>, InventoryError> {
         if seq == self.0.head.seq() {
             return Ok(Some(self.0.head.clone()));
         }
         let Some(bytes) = (self.0.fetch)(&layout::root(seq))? else { return Ok(None) };
-        Head::decode(seq, &bytes).map(Some).map_err(|fault| InventoryError::HeadInvalid { seq, fault })
+        Head::decode(seq, &bytes).map(Some).map_err(|fault| InventoryError::VersionInvalid { seq, fault })
     }
 
     /// The newest version that names `edition` of `product`, in a leaf or as a tombstone; versions from before the

@@ -179,25 +179,24 @@ impl Writer {
             let ms = i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1000) + i64::from(nanos / 1_000_000);
             Instant::from_ms(ms.saturating_sub(MAX_BASE_AHEAD_MS))
         });
-        let mut version = head.clone();
         let mut depth = 0;
+        let (mut seq, mut version) = (head.seq(), Some(head.clone()));
         loop {
-            if own.wrote(&version.root) {
-                return Ok(Some(version));
+            if let Some(version) = version.take() {
+                if own.wrote(&version.root) {
+                    return Ok(Some(version));
+                }
+                if began.is_some_and(|began| version.root.created_at < began) {
+                    return Ok(None);
+                }
             }
             depth += 1;
-            let looked_far_enough = match began {
-                Some(began) => version.root.created_at < began,
-                None => depth >= OWN_WORK_DEPTH,
-            };
-            let before = version.seq().before().filter(|_| !looked_far_enough);
-            let Some(seq) = before else { return Ok(None) };
-            // A version that is damaged or gone is not this step's: a writer builds only on a valid one.
+            let before = seq.before().filter(|_| began.is_some() || depth < OWN_WORK_DEPTH);
+            let Some(before) = before else { return Ok(None) };
+            seq = before;
             let Some(bytes) = self.store.get(&layout::root(seq))? else { return Ok(None) };
-            match Head::decode(seq, &bytes) {
-                Ok(head) => version = head,
-                Err(fault) => return Err(InventoryError::HeadInvalid { seq, fault }),
-            }
+            // One that is damaged is passed over: what it recorded, the leaves tell.
+            version = Head::decode(seq, &bytes).ok();
         }
     }
 

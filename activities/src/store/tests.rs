@@ -22,10 +22,6 @@ impl TestClock {
     pub(crate) fn at_ms(ms: u64) -> Arc<Self> {
         Arc::new(Self { us: AtomicU64::new(ms * 1000) })
     }
-
-    pub(crate) fn set_ms(&self, ms: u64) {
-        self.us.store(ms * 1000, Ordering::SeqCst);
-    }
 }
 
 impl Clock for TestClock {
