@@ -45,10 +45,16 @@ fn a_hundred_random_kills_are_survived() {
                 break;
             }
             killed += 1;
+            // A kill may come between the last commit and the end of the process.
+            if world.newest_run().is_some_and(|run| run["run"]["state"] == "succeeded") {
+                break;
+            }
             world.assert_one_live(&format!("seed {seed}, after {killed} kills"));
         }
-        let output = world.publish_revision().output().unwrap();
-        assert!(output.status.success(), "seed {seed}, after {killed} kills: {output:?}");
+        if world.newest_run().is_none_or(|run| run["run"]["state"] != "succeeded") {
+            let output = world.publish_revision().output().unwrap();
+            assert!(output.status.success(), "seed {seed}, after {killed} kills: {output:?}");
+        }
         world.assert_published(&fingerprint, &format!("seed {seed}, after {killed} kills"));
     }
 }

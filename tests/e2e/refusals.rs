@@ -39,7 +39,7 @@ fn a_row_without_a_coordinate_names_its_line() {
     let (env, table) = world();
     let line = r#""2020-06","Ontario","2021A000235","Full-time","Persons","249","thousands","3","v9005","","1.00","","","","2""#;
     with_last_line(&table, line).write_zip(&env.path("bad.zip"));
-    refused(&env, &env.path("bad.zip"), &[&format!("{PRODUCT}.csv"), "line 37", "COORDINATE"]);
+    refused(&env, &env.path("bad.zip"), &[&format!("{PRODUCT}.csv"), "line 37", "coordinate"]);
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn a_period_and_coordinate_that_come_twice_name_both_lines() {
     let (env, table) = world();
     let line = r#""2020-01","Canada","2021A000011124","Employment","Persons","249","thousands","3","v9000","1.1","5.00","","","","2""#;
     with_last_line(&table, line).write_zip(&env.path("bad.zip"));
-    refused(&env, &env.path("bad.zip"), &["line 2", "37", "2020-01", "1.1"]);
+    refused(&env, &env.path("bad.zip"), &["99100001.csv", "2", "37", "2020-01", "1.1"]);
 }
 
 #[test]

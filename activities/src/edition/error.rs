@@ -220,12 +220,13 @@ pub enum EditionError {
     },
     /// Two rows have one key.
     #[error(
-        "lines {first_line} and {second_line} are the same observation, {key}; each combination of dimensions and \
-         period may occur once. Take one out of the source"
+        "lines {first_line} and {second_line} are the same observation, {}; each combination of dimensions and \
+         period may occur once. Take one out of the source",
+        key.iter().map(|(column, value)| format!("{column} {value}")).collect::<Vec<_>>().join(", ")
     )]
     Duplicate {
         /// The dimensions' values.
-        key: String,
+        key: Vec<(String, String)>,
         /// The first line.
         first_line: i64,
         /// Another one.

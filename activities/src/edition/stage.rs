@@ -291,8 +291,8 @@ fn refuse_duplicates(session: &Session, staged: &Staged) -> Result<(), EditionEr
         None => Ok(()),
         Some((first_line, second_line, values)) => {
             let names = staged.columns.iter().filter(|column| columns.contains(&identifier(&column.name)));
-            let key = names.zip(values).map(|(column, value)| format!("{} {value}", column.name)).collect::<Vec<_>>();
-            Err(EditionError::Duplicate { key: key.join(", "), first_line, second_line })
+            let key = names.zip(values).map(|(column, value)| (column.name.clone(), value)).collect();
+            Err(EditionError::Duplicate { key, first_line, second_line })
         }
     }
 }

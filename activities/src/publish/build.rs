@@ -136,17 +136,21 @@ pub fn build(deps: &PublishDeps, ctx: &ActivityContext, input: BuildInput) -> Re
     let codr = codr::open(&spec(&product_id, &source), &identity(&resolved))?;
     let rows = CodrRows::new(codr);
     let binding = rows.bound(Instant::from_ms(deps.clock.now_ms()));
-    let built = edition::build(
-        &tools,
-        &BuildOrder {
-            product_dir: product.path(),
-            product_id: &product_id,
-            edition_id: &edition_id,
-            previous: previous.as_ref(),
-            artefacts: &rows,
-            tables: &[BoundTable { binding: &binding, source: &rows }],
-        },
-    )?;
+    let order = BuildOrder {
+        product_dir: product.path(),
+        product_id: &product_id,
+        edition_id: &edition_id,
+        previous: previous.as_ref(),
+        artefacts: &rows,
+        tables: &[BoundTable { binding: &binding, source: &rows }],
+    };
+    let built = match edition::build(&tools, &order) {
+        Ok(built) => built,
+        Err(EditionError::Duplicate { key, first_line, second_line }) => {
+            return Err(rows.duplicate(key, first_line, second_line).into());
+        }
+        Err(error) => return Err(error.into()),
+    };
     Ok(BuildOutput {
         rows: built.rows,
         new_files: built.new_files,
@@ -170,6 +174,7 @@ fn still_live(deps: &PublishDeps, product_id: &ProductId, previous: Option<&Edit
 /// The rows of a codr source, read once, and the structures that are known after them.
 struct CodrRows {
     table: TableLayout,
+    rows_from: String,
     binding: (String, String),
     source: Mutex<Option<CodrSource>>,
     structure: OnceLock<ProductStructure>,
@@ -180,6 +185,7 @@ impl CodrRows {
         let table = source.table().clone();
         let (dataflow, data_structure) = source.urns();
         Self {
+            rows_from: source.rows_from().0.to_owned(),
             table,
             binding: (dataflow, data_structure),
             source: Mutex::new(Some(source)),
@@ -203,6 +209,19 @@ impl CodrRows {
             source_registry: "local".to_owned(),
             materialized_at: at,
             bound_at: at,
+        }
+    }
+
+    /// A key that comes twice, in the source's own words: its file, period and coordinate.
+    fn duplicate(&self, key: Vec<(String, String)>, first_line: i64, second_line: i64) -> CodrError {
+        let (time, members): (Vec<_>, Vec<_>) = key.into_iter().partition(|(column, _)| column == codr::TIME_PERIOD);
+        let line = |line: i64| u64::try_from(line).unwrap_or_default();
+        CodrError::DuplicateObservation {
+            file: self.rows_from.clone(),
+            time_period: time.into_iter().map(|(_, period)| period).collect(),
+            coordinate: members.into_iter().map(|(_, member)| member).collect::<Vec<_>>().join("."),
+            first_line: line(first_line),
+            second_line: line(second_line),
         }
     }
 
