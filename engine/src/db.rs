@@ -165,3 +165,59 @@ pub(crate) fn is_busy(error: &sqlx::Error) -> bool {
         // The upper bits say which kind of busy.
         .is_some_and(|code| matches!(code & 0xff, BUSY | LOCKED))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn open(path: &Path, mode: SqliteJournalMode, synchronous: SqliteSynchronous) -> SqliteConnection {
+        let options = options(path).create_if_missing(true).journal_mode(mode).synchronous(synchronous);
+        options.connect().await.expect("it opens")
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_may_lose_a_commit_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (mode, synchronous, refused) in [
+            (SqliteJournalMode::Wal, SqliteSynchronous::Full, None),
+            (SqliteJournalMode::Wal, SqliteSynchronous::Normal, Some(("synchronous", "1"))),
+            (SqliteJournalMode::Wal, SqliteSynchronous::Off, Some(("synchronous", "0"))),
+            (SqliteJournalMode::Memory, SqliteSynchronous::Full, Some(("journal_mode", "memory"))),
+        ] {
+            let path = folder.path().join(format!("{mode:?}{synchronous:?}"));
+            let mut connection = open(&path, mode, synchronous).await;
+            let found = match check_durable(&mut connection, &path).await {
+                Ok(()) => None,
+                Err(EngineError::NotDurable { setting, found, .. }) => Some((setting, found)),
+                Err(other) => panic!("{other}"),
+            };
+            assert_eq!(found, refused.map(|(setting, found)| (setting, found.to_owned())));
+        }
+    }
+
+    #[tokio::test]
+    async fn the_writer_is_durable_and_cuts_its_log_back() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut writer = open_writer(folder.path()).await.expect("it opens");
+        check_durable(&mut writer, &path(folder.path())).await.expect("it is durable");
+        let limit: i64 =
+            sqlx::query_scalar("PRAGMA journal_size_limit").fetch_one(&mut writer).await.expect("a pragma");
+        assert_eq!(limit, i64::from(WAL_KEPT_BYTES));
+        let timeout: i64 = sqlx::query_scalar("PRAGMA busy_timeout").fetch_one(&mut writer).await.expect("a pragma");
+        assert_eq!(Duration::from_millis(timeout.unsigned_abs()), BUSY_WAIT);
+    }
+
+    #[tokio::test]
+    async fn a_held_database_is_told_from_other_errors() {
+        let folder = tempfile::tempdir().expect("a folder");
+        drop(open_writer(folder.path()).await.expect("it opens"));
+        let quick =
+            || async { options(&path(folder.path())).busy_timeout(Duration::ZERO).connect().await.expect("it opens") };
+        let (mut one, mut two) = (quick().await, quick().await);
+        sqlx::query("BEGIN IMMEDIATE").execute(&mut one).await.expect("the lock is free");
+        let busy = sqlx::query("BEGIN IMMEDIATE").execute(&mut two).await.expect_err("the lock is held");
+        assert!(is_busy(&busy), "{busy}");
+        let other = sqlx::query("SELECT * FROM nothing").execute(&mut two).await.expect_err("no such table");
+        assert!(!is_busy(&other), "{other}");
+    }
+}

@@ -3,6 +3,8 @@
 
 mod batch;
 mod rows;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashSet;
 use std::sync::Arc;
