@@ -138,7 +138,10 @@ async fn run_to_end(active: Active, handle: RunHandle) -> Result<Outcome, Engine
 }
 
 async fn carry_out(inner: Arc<Inner>, handle: RunHandle) -> Result<Outcome, EngineError> {
-    let recorded = if handle.fresh { Vec::new() } else { journal::load(&inner.readers, handle.run_no).await? };
+    let recorded = match handle.fresh {
+        true => Vec::new(),
+        false => journal::load(&inner.readers, inner.clock.as_ref(), handle.run_no).await?,
+    };
     let nothing_recorded = recorded.is_empty();
     let (workflow, version, input) = (handle.workflow.clone(), handle.version, handle.input.clone());
     let mut ctx = EngineContext::new(inner.clone(), handle, recorded);

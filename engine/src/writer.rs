@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 use engine_rules::clock::Clock;
 
 use crate::BoxFuture;
-use crate::db::is_busy;
+use crate::db::{BUSY_AGAIN_MS, is_busy};
 use crate::error::{EngineError, WriteError, storage};
 
 pub(crate) use rows::{AttemptWrite, ClaimedRun, NewRun, RunChange, RunWrite, StartAnswer, StepWrite, TakeQueued};
@@ -276,7 +276,7 @@ impl WriterTask {
         let _ = sqlx::query("ROLLBACK").execute(&mut self.connection).await;
         if is_busy(&error) {
             tracing::warn!("another process holds the state database: waiting for it");
-            self.clock.sleep_ms(5).await;
+            self.clock.sleep_ms(BUSY_AGAIN_MS).await;
             return Ok(());
         }
         Err(error)

@@ -13,6 +13,7 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{Row as _, SqliteConnection};
 
 use crate::context::RunHandle;
+use crate::db::patient;
 use crate::engine::{Inner, Mutation, Outcome};
 use crate::error::{EngineError, storage};
 use crate::id::RunId;
@@ -91,9 +92,12 @@ impl Standing {
     }
 
     async fn of(inner: &Inner, run_id: RunId, asking: bool) -> Result<Self, EngineError> {
-        let row = sqlx::query(sqlx::AssertSqlSafe(format!("{STANDING} WHERE r.run_id = ?")))
-            .bind(run_id.to_string())
-            .fetch_optional(&inner.readers)
+        let row = patient(inner.clock.as_ref(), || {
+            sqlx::query(sqlx::AssertSqlSafe(format!("{STANDING} WHERE r.run_id = ?")))
+                .bind(run_id.to_string())
+                .fetch_optional(&inner.readers)
+        });
+        let row = row
             .await
             .map_err(storage("read the run"))?
             .ok_or_else(|| EngineError::UnknownRun { run: run_id.to_string() })?;
@@ -185,13 +189,14 @@ fn transition(state: RunState, event: RunEvent) -> Result<RunState, EngineError>
 }
 
 pub(crate) async fn interrupted(inner: &Arc<Inner>) -> Result<Vec<RunId>, EngineError> {
-    let rows = sqlx::query(sqlx::AssertSqlSafe(format!(
-        "{STANDING} WHERE r.state IN ('running', 'waiting') \
-         AND r.state IN ('queued', 'running', 'waiting', 'paused', 'blocked') ORDER BY r.run_no"
-    )))
-    .fetch_all(&inner.readers)
-    .await
-    .map_err(storage("read the runs"))?;
+    let rows = patient(inner.clock.as_ref(), || {
+        sqlx::query(sqlx::AssertSqlSafe(format!(
+            "{STANDING} WHERE r.state IN ('running', 'waiting') \
+             AND r.state IN ('queued', 'running', 'waiting', 'paused', 'blocked') ORDER BY r.run_no"
+        )))
+        .fetch_all(&inner.readers)
+    });
+    let rows = rows.await.map_err(storage("read the runs"))?;
     let mut probed = HashMap::new();
     let mut runs = Vec::new();
     for row in &rows {
@@ -360,11 +365,12 @@ pub(crate) async fn cancel(inner: &Arc<Inner>, run_id: RunId, by: &Mutation) -> 
 
 /// How a run ended, from the journal.
 async fn ended(inner: &Inner, run_id: RunId) -> Result<Outcome, EngineError> {
-    let row = sqlx::query("SELECT state, output, failure, failed_step FROM run WHERE run_id = ?")
-        .bind(run_id.to_string())
-        .fetch_one(&inner.readers)
-        .await
-        .map_err(storage("read the run"))?;
+    let row = patient(inner.clock.as_ref(), || {
+        sqlx::query("SELECT state, output, failure, failed_step FROM run WHERE run_id = ?")
+            .bind(run_id.to_string())
+            .fetch_one(&inner.readers)
+    });
+    let row = row.await.map_err(storage("read the run"))?;
     let read = |column: &str| row.try_get::<Option<String>, _>(column).map_err(storage("read the run"));
     let state = read("state")?.unwrap_or_default();
     let corrupt = |found: String, expected| EngineError::Corrupt { subject: format!("run {run_id}"), found, expected };
