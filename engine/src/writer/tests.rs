@@ -211,6 +211,51 @@ async fn starts_of_one_batch_do_not_overlook_each_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_idempotency_key_starts_one_run_of_a_batch() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let writer = with_runs(folder.path(), 0).await;
+    held_up(folder.path(), &writer, async {
+        let mut flight = tokio::task::JoinSet::new();
+        for number in 1..=20 {
+            let writer = writer.clone();
+            let once = NewRun {
+                idempotency_key: Some("k".to_owned()),
+                idempotency_window_ms: 60_000,
+                ..new_run(number, None)
+            };
+            flight.spawn(async move { writer.start(once).await.expect("answered") });
+        }
+        let answers = flight.join_all().await;
+        let started = answers.iter().filter(|answer| matches!(answer, StartAnswer::Started { .. })).count();
+        assert_eq!(started, 1, "{answers:?}");
+    })
+    .await;
+}
+
+/// SQLite's own waiting ends after a while; the engine's does not.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_is_held_longer_than_sqlite_waits_is_waited_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    drop(with_runs(folder.path(), 1).await);
+    let mut connection = db::open_writer(folder.path()).await.expect("it opens");
+    sqlx::query("PRAGMA busy_timeout = 1").execute(&mut connection).await.expect("a pragma");
+    let writer = Writer::spawn(connection, Arc::new(SystemClock::new()));
+    held_up(folder.path(), &writer, async {
+        writer.write(step(1, 1, 1, "1")).await.expect("it is written in the end");
+    })
+    .await;
+    let mut other =
+        sqlx::sqlite::SqliteConnectOptions::new().filename(db::path(folder.path())).connect().await.expect("it opens");
+    sqlx::query("BEGIN IMMEDIATE").execute(&mut other).await.expect("the lock is free");
+    let give_back = async {
+        SystemClock::new().sleep_ms(100).await;
+        sqlx::query("COMMIT").execute(&mut other).await.expect("the lock is given back");
+    };
+    let (written, ()) = tokio::join!(writer.write(step(1, 1, 2, "2")), give_back);
+    written.expect("it is written in the end");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_was_queued_is_written_before_the_writer_ends() {
     let folder = tempfile::tempdir().expect("a folder");
     let writer = with_runs(folder.path(), 1).await;
