@@ -133,4 +133,17 @@ impl Events {
             }
         }
     }
+
+    /// An event that is there already; `None` when there is none now.
+    pub fn try_next(&mut self) -> Option<Event> {
+        loop {
+            match self.0.try_recv() {
+                Ok(event) => return Some(event),
+                Err(broadcast::error::TryRecvError::Lagged(missed)) => {
+                    tracing::debug!(missed, "a watcher lags behind");
+                }
+                Err(broadcast::error::TryRecvError::Empty | broadcast::error::TryRecvError::Closed) => return None,
+            }
+        }
+    }
 }

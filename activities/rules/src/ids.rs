@@ -163,6 +163,12 @@ impl FromStr for Sha256Hex {
 }
 
 impl Sha256Hex {
+    /// The SHA-256 whose 32 bytes are `digest`.
+    #[must_use]
+    pub fn from_digest(digest: &[u8; 32]) -> Self {
+        Self(hex(digest))
+    }
+
     /// The SHA-256 of `bytes`.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {

@@ -1,3 +1,17 @@
 //! The SDMX information model, as far as a product needs it, and the text its fingerprints hash (*edition* §9).
+//!
+//! [`model`] holds the artefacts, [`urn`] names them, [`canonical`] writes the text that [`fingerprint`] hashes,
+//! [`decode`] reads that text back, [`references`] says what an artefact refers to and [`closure`] what belongs to a
+//! dataflow.
 
+pub mod canonical;
+pub mod closure;
+pub mod decode;
+pub mod fingerprint;
 pub mod model;
+mod names;
+pub mod references;
+pub mod urn;
+
+#[cfg(test)]
+mod vectors;

@@ -156,8 +156,55 @@ pub struct Codelist {
     pub common: Maintained,
     /// The codes, in document order.
     pub codes: Vec<Code>,
+    /// The lists whose codes it takes in, in order of their precedence.
+    pub extensions: Vec<CodelistExtension>,
     /// Whether this is a subset of the full list.
     pub is_partial: bool,
+}
+
+/// Another codelist whose codes a codelist takes in.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CodelistExtension {
+    /// The other codelist, by URN.
+    pub codelist: UrnText,
+    /// Which of its codes; all of them without a selection.
+    pub selection: Option<CodeSelection>,
+    /// What is put before each of its codes.
+    pub prefix: Option<String>,
+}
+
+/// Which codes of another list are taken in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CodeSelection {
+    /// Whether the members are taken or left.
+    pub mode: InclusionMode,
+    /// The members, in document order.
+    pub members: Vec<MemberValue>,
+}
+
+/// Whether the members of a selection are taken or left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the members are those of the SDMX information model, under their own names")]
+pub enum InclusionMode {
+    Include,
+    Exclude,
+}
+
+/// One member of a selection: a code, or a pattern with `%`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[allow(missing_docs, reason = "the fields are those of the SDMX information model, under their own names")]
+pub struct MemberValue {
+    pub value: String,
+    pub cascade: Option<CascadeSelection>,
+}
+
+/// Whether a member of a selection stands for its descendants too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the members are those of the SDMX information model, under their own names")]
+pub enum CascadeSelection {
+    IncludeDescendants,
+    SelfOnly,
+    ExcludeRoot,
 }
 
 /// What a value is drawn from: an enumeration by URN, or a format.
@@ -346,6 +393,32 @@ pub struct Measure {
     pub links: Vec<Link>,
 }
 
+/// SDMX 2.0's and 2.1's dimension over measures. `representation` names a concept scheme, or is a format.
+#[derive(Debug, Clone, PartialEq, Default)]
+#[allow(missing_docs, reason = "the fields are those of the SDMX information model, under their own names")]
+pub struct MeasureDimension {
+    pub id: String,
+    pub concept: Option<UrnText>,
+    pub representation: Option<Representation>,
+    pub annotations: Vec<Annotation>,
+    pub concept_role: Vec<String>,
+    pub uri: Option<String>,
+}
+
+/// A metadata attribute that a data structure lets a data set report.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the fields are those of the SDMX information model, under their own names")]
+pub struct MetadataAttributeUsage {
+    pub id: String,
+    pub attachment: AttachmentLevel,
+    pub related_dimensions: Option<Vec<String>>,
+    pub optional_dimensions: std::collections::BTreeSet<String>,
+    pub related_group: Option<String>,
+    pub annotations: Vec<Annotation>,
+    pub uri: Option<String>,
+    pub links: Vec<Link>,
+}
+
 /// A group of dimensions that attributes attach to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[allow(missing_docs, reason = "the fields are those of the SDMX information model, under their own names")]
@@ -357,14 +430,14 @@ pub struct Group {
     pub uri: Option<String>,
 }
 
-/// A data structure definition. Fields that no source of this version fills (a measure dimension, a metadata
-/// structure) are written as absent in the canonical text.
+/// A data structure definition. `metadata` is the URN of a metadata structure.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[allow(missing_docs, reason = "the fields are those of the SDMX information model, under their own names")]
 pub struct DataStructure {
     pub common: Maintained,
     pub dimensions: Vec<Dimension>,
     pub time_dimension: Option<TimeDimension>,
+    pub measure_dimension: Option<MeasureDimension>,
     pub attributes: Vec<Attribute>,
     pub measures: Vec<Measure>,
     pub groups: Option<Vec<Group>>,
@@ -378,6 +451,8 @@ pub struct DataStructure {
     pub attribute_descriptor_links: Vec<Link>,
     pub measure_descriptor_links: Vec<Link>,
     pub evolving_structure: bool,
+    pub metadata: Option<UrnText>,
+    pub metadata_attributes: Vec<MetadataAttributeUsage>,
 }
 
 /// A dataflow: a data structure as it is published.

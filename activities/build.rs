@@ -1,0 +1,8 @@
+//! Lets this crate's tests find the DuckDB library that they were linked with.
+
+fn main() {
+    println!("cargo:rerun-if-env-changed=DUCKDB_LIB_DIR");
+    if let Some(folder) = std::env::var_os("DUCKDB_LIB_DIR") {
+        println!("cargo:rustc-link-arg=-Wl,-rpath,{}", folder.display());
+    }
+}

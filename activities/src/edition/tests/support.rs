@@ -1,0 +1,159 @@
+//! A product in a folder of its own, and the tools to work on it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use catalog_rules::ids::{EditionId, ProductId, Sha256Hex};
+use catalog_rules::sdmx::model::{Artefact, DataflowBinding};
+use engine_rules::activity::ActivityContext;
+use engine_rules::clock::Clock;
+use tempfile::TempDir;
+
+use crate::duck::DuckSettings;
+use crate::edition::testing::Synthetic;
+use crate::edition::*;
+use crate::fs::{Fs, RealFs};
+
+/// A clock that goes on by a millisecond each time it is asked.
+#[derive(Debug, Default)]
+pub struct TickingClock(AtomicU64);
+
+impl Clock for TickingClock {
+    fn now_ms(&self) -> i64 {
+        1_790_000_000_000 + self.monotonic_us() as i64 / 1000
+    }
+
+    fn monotonic_us(&self) -> u64 {
+        self.0.fetch_add(1000, Ordering::Relaxed)
+    }
+
+    fn new_id(&self) -> uuid::Uuid {
+        unreachable!("editions are minted by the caller")
+    }
+
+    fn chance(&self) -> f64 {
+        unreachable!("nothing here is left to chance")
+    }
+
+    fn sleep_ms(&self, _: u64) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        unreachable!("nothing here waits")
+    }
+}
+
+pub const SMALL: Synthetic = Synthetic { members: 23, products: 3, periods: 5, revision: 0 };
+
+pub struct World {
+    pub dir: TempDir,
+    pub duck: DuckSettings,
+    pub clock: TickingClock,
+    pub context: ActivityContext,
+    pub artefacts: Vec<Artefact>,
+    pub binding: DataflowBinding,
+}
+
+impl World {
+    pub fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let duck = DuckSettings { threads: 2, ..DuckSettings::new(dir.path().join("temp")) };
+        Self {
+            dir,
+            duck,
+            clock: TickingClock::default(),
+            context: ActivityContext::detached(),
+            artefacts: SMALL.artefacts(),
+            binding: Synthetic::binding(),
+        }
+    }
+
+    pub fn product(&self) -> PathBuf {
+        self.dir.path().join("catalog/products/99100001")
+    }
+
+    pub fn edition(&self, n: u64) -> PathBuf {
+        self.product().join(Synthetic::edition_id(n).as_str())
+    }
+
+    pub fn tools<'a>(&'a self, fs: &'a dyn Fs) -> Tools<'a> {
+        Tools { fs, clock: &self.clock, duck: &self.duck, context: &self.context }
+    }
+
+    pub fn build_with(
+        &self,
+        fs: &dyn Fs,
+        n: u64,
+        previous: Option<u64>,
+        source: &dyn ObservationSource,
+    ) -> Result<Built, EditionError> {
+        let previous = previous.map(Synthetic::edition_id);
+        let order = BuildOrder {
+            product_dir: &self.product(),
+            product_id: &Synthetic::product_id(),
+            edition_id: &Synthetic::edition_id(n),
+            previous: previous.as_ref(),
+            artefacts: &self.artefacts,
+            tables: &[BoundTable { binding: &self.binding, source }],
+        };
+        build(&self.tools(fs), &order)
+    }
+
+    pub fn build(&self, n: u64, previous: Option<u64>, source: &dyn ObservationSource) -> Built {
+        self.build_with(&RealFs, n, previous, source).unwrap()
+    }
+
+    pub fn seal_with(&self, fs: &dyn Fs, n: u64, previous: Option<u64>) -> Result<Sealed, EditionError> {
+        let product_id: ProductId = Synthetic::product_id();
+        let edition_id: EditionId = Synthetic::edition_id(n);
+        let previous = previous.map(Synthetic::edition_id);
+        let order = SealOrder {
+            product_dir: &self.product(),
+            product_id: &product_id,
+            edition_id: &edition_id,
+            previous: previous.as_ref(),
+            is_final: false,
+            tiers: &[],
+            producer_fields: serde_json::Map::new(),
+            extensions: BTreeMap::new(),
+            provenance: None,
+        };
+        seal(&self.tools(fs), &order)
+    }
+
+    pub fn seal(&self, n: u64, previous: Option<u64>) -> Sealed {
+        self.seal_with(&RealFs, n, previous).unwrap()
+    }
+
+    pub fn publish(&self, n: u64, previous: Option<u64>, source: &dyn ObservationSource) -> (Built, Sealed) {
+        (self.build(n, previous, source), self.seal(n, previous))
+    }
+
+    pub fn check(&self, n: u64, at: Profile) -> Report {
+        check(&self.tools(&RealFs), &self.edition(n), &CheckOptions::at(at)).unwrap()
+    }
+
+    pub fn findings(&self, n: u64, at: Profile) -> Vec<String> {
+        self.check(n, at).findings.iter().map(ToString::to_string).collect()
+    }
+}
+
+/// Every file below `folder` with its digest.
+pub fn snapshot(folder: &Path) -> BTreeMap<String, Sha256Hex> {
+    fn walk(root: &Path, folder: &Path, found: &mut BTreeMap<String, Sha256Hex>) {
+        let Ok(entries) = fs::read_dir(folder) else { return };
+        for entry in entries {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                walk(root, &path, found);
+            } else {
+                let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+                found.insert(name, Sha256Hex::of(&fs::read(&path).unwrap()));
+            }
+        }
+    }
+    let mut found = BTreeMap::new();
+    walk(folder, folder, &mut found);
+    found
+}

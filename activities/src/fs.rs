@@ -1,0 +1,167 @@
+//! The filesystem as a port, and the two ways in which a document becomes visible: whole, or not at all.
+//!
+//! Everything that a crash may interrupt goes through [`Fs`], so that a test can write down the order of the calls and
+//! fail each of them in turn.
+
+mod real;
+pub mod testing;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+pub use real::RealFs;
+
+/// The calls on a filesystem that decide what a crash leaves behind.
+pub trait Fs: Send + Sync {
+    /// The bytes of the file at `path`, or `None` when there is none.
+    ///
+    /// # Errors
+    /// Whatever the system says, but for an absent file.
+    fn read(&self, path: &Path) -> io::Result<Option<Vec<u8>>>;
+
+    /// Writes `bytes` to a new file at `path`; it does not reach the disk by this. The file must not be there yet.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::AlreadyExists`] when it is; else whatever the system says.
+    fn write_new(&self, path: &Path, bytes: &[u8]) -> io::Result<()>;
+
+    /// Brings the content of the file at `path` to the disk.
+    ///
+    /// # Errors
+    /// Whatever the system says.
+    fn fsync_file(&self, path: &Path) -> io::Result<()>;
+
+    /// Brings the names in the directory at `path` to the disk. A filesystem that cannot do this for a directory
+    /// (EINVAL, ENOTSUP, EOPNOTSUPP) counts as done (*edition* §7).
+    ///
+    /// # Errors
+    /// Whatever else the system says.
+    fn fsync_dir(&self, path: &Path) -> io::Result<()>;
+
+    /// Gives the file at `from` the name `to`, unless `to` is taken: never replaces.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::AlreadyExists`] when `to` is taken; [`io::ErrorKind::Unsupported`] when the filesystem has
+    /// neither a no-replace rename nor hard links; else whatever the system says.
+    fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Gives the file at `from` the name `to`, replacing what was there.
+    ///
+    /// # Errors
+    /// Whatever the system says.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Removes the file at `path`; an absent file counts as removed. Returns whether there was one.
+    ///
+    /// # Errors
+    /// Whatever the system says.
+    fn remove_file(&self, path: &Path) -> io::Result<bool>;
+
+    /// Creates the directory at `path` and its parents, each made durable in its parent.
+    ///
+    /// # Errors
+    /// Whatever the system says.
+    fn create_dir_all(&self, path: &Path) -> io::Result<()>;
+}
+
+/// What became of an exclusive create.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Create {
+    /// The name is now taken by exactly these bytes, durably.
+    Won,
+    /// The name was taken already.
+    Exists,
+}
+
+static TEMPORARY: AtomicU64 = AtomicU64::new(0);
+
+/// The beginning of the name of every temporary file that this module makes.
+pub const TEMPORARY_PREFIX: &str = ".jobctl-tmp-";
+
+fn write_temporary(fs: &dyn Fs, path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
+    let dir = directory_of(path)?;
+    loop {
+        let n = TEMPORARY.fetch_add(1, Ordering::Relaxed);
+        let temporary = dir.join(format!("{TEMPORARY_PREFIX}{}-{n}", std::process::id()));
+        match fs.write_new(&temporary, bytes) {
+            Ok(()) => return Ok(temporary),
+            // Left by an earlier process of the same number.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => {
+                let _ = fs.remove_file(&temporary);
+                return Err(error);
+            }
+        }
+    }
+}
+
+fn directory_of(path: &Path) -> io::Result<&Path> {
+    path.parent()
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, format!("{} has no folder", path.display())))
+}
+
+/// Creates the file at `path` with exactly `bytes`, whole and durable before it is visible, unless the name is taken
+/// (*catalog* §6.6, *edition* §7): temporary file, fsync of it, no-replace rename, fsync of the directory.
+///
+/// After [`Create::Won`] a power cut loses nothing. After [`Create::Exists`] nothing was changed; whose bytes are there
+/// is for the caller to read. A crash leaves at most a temporary file, which [`sweep_temporaries`] removes.
+///
+/// # Errors
+/// Whatever the system says. After an error from the last fsync the name may be taken by these bytes: read it back.
+pub fn create_exclusive(fs: &dyn Fs, path: &Path, bytes: &[u8]) -> io::Result<Create> {
+    let temporary = write_temporary(fs, path, bytes)?;
+    let placed = fs.fsync_file(&temporary).and_then(|()| fs.rename_new(&temporary, path));
+    match placed {
+        Ok(()) => {
+            fs.fsync_dir(directory_of(path)?)?;
+            Ok(Create::Won)
+        }
+        Err(error) => {
+            let _ = fs.remove_file(&temporary);
+            if error.kind() == io::ErrorKind::AlreadyExists { Ok(Create::Exists) } else { Err(error) }
+        }
+    }
+}
+
+/// Puts `bytes` at `path` in place of whatever was there: temporary file, fsync of it, rename, fsync of the directory.
+/// A reader sees the old bytes or the new, never a part.
+///
+/// # Errors
+/// Whatever the system says.
+pub fn replace(fs: &dyn Fs, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let temporary = write_temporary(fs, path, bytes)?;
+    if let Err(error) = fs.fsync_file(&temporary).and_then(|()| fs.rename(&temporary, path)) {
+        let _ = fs.remove_file(&temporary);
+        return Err(error);
+    }
+    fs.fsync_dir(directory_of(path)?)
+}
+
+/// Removes the file at `path` durably; an absent file counts as removed.
+///
+/// # Errors
+/// Whatever the system says.
+pub fn remove_durably(fs: &dyn Fs, path: &Path) -> io::Result<()> {
+    if fs.remove_file(path)? {
+        fs.fsync_dir(directory_of(path)?)?;
+    }
+    Ok(())
+}
+
+/// Removes the temporary files that a crash left in the directory at `dir`. Only for a directory that no other process
+/// writes to now.
+///
+/// # Errors
+/// Whatever the system says.
+pub fn sweep_temporaries(fs: &dyn Fs, dir: &Path) -> io::Result<()> {
+    for entry in std::fs::read_dir(dir)? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with(TEMPORARY_PREFIX) {
+            fs.remove_file(&entry.path())?;
+        }
+    }
+    Ok(())
+}
