@@ -42,7 +42,7 @@ CREATE TABLE run (
     reason               TEXT,
     idempotency_key      TEXT,
     -- Who works on it. Each taking-over counts the epoch up; a write of an older epoch is fenced.
-    owner_no             INTEGER REFERENCES owner (owner_no),
+    owner_no             INTEGER,
     epoch                INTEGER NOT NULL,
     cancel_requested_at_ms INTEGER,
     pause_requested_at_ms  INTEGER,
@@ -145,7 +145,7 @@ CREATE TABLE signal (
     taken_by       TEXT,
     taken_at_ms    INTEGER
 ) STRICT;
-CREATE INDEX signal_open ON signal (run_no, name, signal_no) WHERE taken_at_ms IS NULL;
+CREATE INDEX signal_run ON signal (run_no, name, signal_no);
 
 CREATE TABLE timer (
     run_no        INTEGER NOT NULL REFERENCES run (run_no) ON DELETE CASCADE,

@@ -6,6 +6,7 @@
 
 #![allow(clippy::expect_used, reason = "a benchmark stops at the first surprise")]
 
+use std::convert::Infallible;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
@@ -14,7 +15,6 @@ use std::sync::{Mutex, OnceLock};
 use engine::{Engine, EngineConfig, EngineContext, Outcome, Registry, Start, StartRun, SystemClock};
 use engine_rules::clock::Clock as _;
 use engine_rules::context::{Context, Interrupt, StepDef};
-use engine_rules::failure::{ActivityError, Disposition};
 use engine_rules::retry::RetryPolicy;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -41,24 +41,10 @@ async fn steps<C: Context>(ctx: &mut C, count: u32) -> Result<u32, Interrupt> {
     Ok(last)
 }
 
-#[derive(Debug, thiserror::Error)]
-#[error("never")]
-enum Never {}
-
-impl ActivityError for Never {
-    fn code(&self) -> &'static str {
-        match *self {}
-    }
-
-    fn disposition(&self) -> Disposition {
-        match *self {}
-    }
-}
-
 async fn open(state: &Path) -> Engine {
     let mut registry = Registry::new();
     registry.workflow("steps", 1, steps::<EngineContext>);
-    registry.activity("bench.step", |_ctx, number: u32| async move { Ok::<_, Never>(number + 1) });
+    registry.activity("bench.step", |_ctx, number: u32| async move { Ok::<_, Infallible>(number + 1) });
     Engine::open(EngineConfig::new(state), registry).await.expect("the engine opens")
 }
 

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr as _;
 use std::time::Duration;
 
-use sqlx::migrate::{Migration, MigrationType, Migrator};
+use engine_rules::clock::Clock;
+use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions as _, SqlSafeStr as _, SqliteConnection, SqlitePool};
 
@@ -14,6 +15,9 @@ use crate::error::{EngineError, storage};
 /// How long SQLite itself waits for another process before the engine is told and waits on: long, so that a wait costs
 /// no work; and not for ever, so that it is logged.
 const BUSY_WAIT: Duration = Duration::from_secs(15);
+
+/// How long the engine itself waits before it tries again, in milliseconds.
+pub(crate) const BUSY_AGAIN_MS: u64 = 5;
 
 /// The write-ahead log is cut back to this size, in bytes, once no reader holds it: 16 MiB.
 const WAL_KEPT_BYTES: u32 = 16 * 1024 * 1024;
@@ -140,17 +144,44 @@ pub(crate) async fn open_readers(state_dir: &Path, most: u32) -> Result<SqlitePo
 }
 
 /// Refuses a database whose schema is not this program's; a reader never changes it.
+///
+/// # Errors
+/// [`EngineError::NoState`] when it has no schema yet; [`EngineError::Schema`] when it is older or newer.
 pub(crate) async fn check_schema(pool: &SqlitePool, path: &Path) -> Result<(), EngineError> {
-    let error = |source| EngineError::Schema { path: path.to_owned(), source };
-    let versions: Vec<i64> = sqlx::query_scalar("SELECT version FROM _sqlx_migrations WHERE success ORDER BY version")
-        .fetch_all(pool)
+    let begun: bool = sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = '_sqlx_migrations')")
+        .fetch_one(pool)
         .await
-        .map_err(|source| error(source.into()))?;
+        .map_err(storage("read its schema"))?;
+    let found: Option<i64> = match begun {
+        true => sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations WHERE success")
+            .fetch_one(pool)
+            .await
+            .map_err(storage("read its schema"))?,
+        false => None,
+    };
     let newest = MIGRATIONS.last().map_or(0, |(version, ..)| *version);
-    match versions.last() {
-        Some(found) if *found == newest => Ok(()),
-        Some(found) if *found > newest => Err(error(sqlx::migrate::MigrateError::VersionMissing(*found))),
-        found => Err(error(sqlx::migrate::MigrateError::VersionTooOld(found.copied().unwrap_or(0), newest))),
+    let error = |source| Err(EngineError::Schema { path: path.to_owned(), source });
+    match found {
+        None => Err(EngineError::NoState { path: path.to_owned() }),
+        Some(found) if found > newest => error(MigrateError::VersionMissing(found)),
+        Some(found) if found < newest => error(MigrateError::VersionTooOld(found, newest)),
+        Some(_) => Ok(()),
+    }
+}
+
+/// What `read` gives, waiting as long as another process holds the database.
+pub(crate) async fn patient<T, R>(clock: &dyn Clock, mut read: impl FnMut() -> R) -> Result<T, sqlx::Error>
+where
+    R: Future<Output = Result<T, sqlx::Error>>,
+{
+    loop {
+        match read().await {
+            Err(error) if is_busy(&error) => {
+                tracing::warn!("another process holds the state database: waiting for it");
+                clock.sleep_ms(BUSY_AGAIN_MS).await;
+            }
+            other => return other,
+        }
     }
 }
 
@@ -164,4 +195,61 @@ pub(crate) fn is_busy(error: &sqlx::Error) -> bool {
         .and_then(|code| i32::from_str(&code).ok())
         // The upper bits say which kind of busy.
         .is_some_and(|code| matches!(code & 0xff, BUSY | LOCKED))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn open(path: &Path, mode: SqliteJournalMode, synchronous: SqliteSynchronous) -> SqliteConnection {
+        let options = options(path).create_if_missing(true).journal_mode(mode).synchronous(synchronous);
+        options.connect().await.expect("it opens")
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_may_lose_a_commit_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (mode, synchronous, refused) in [
+            (SqliteJournalMode::Wal, SqliteSynchronous::Full, None),
+            (SqliteJournalMode::Wal, SqliteSynchronous::Normal, Some(("synchronous", "1"))),
+            (SqliteJournalMode::Wal, SqliteSynchronous::Off, Some(("synchronous", "0"))),
+            (SqliteJournalMode::Memory, SqliteSynchronous::Full, Some(("journal_mode", "memory"))),
+        ] {
+            let path = folder.path().join(format!("{mode:?}{synchronous:?}"));
+            let mut connection = open(&path, mode, synchronous).await;
+            let found = match check_durable(&mut connection, &path).await {
+                Ok(()) => None,
+                Err(EngineError::NotDurable { setting, found, .. }) => Some((setting, found)),
+                Err(other) => panic!("{other}"),
+            };
+            assert_eq!(found, refused.map(|(setting, found)| (setting, found.to_owned())));
+        }
+    }
+
+    #[tokio::test]
+    async fn the_writer_is_durable_and_cuts_its_log_back() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut writer = open_writer(folder.path()).await.expect("it opens");
+        check_durable(&mut writer, &path(folder.path())).await.expect("it is durable");
+        let limit: i64 =
+            sqlx::query_scalar("PRAGMA journal_size_limit").fetch_one(&mut writer).await.expect("a pragma");
+        assert_eq!(limit, i64::from(WAL_KEPT_BYTES));
+        let timeout: i64 = sqlx::query_scalar("PRAGMA busy_timeout").fetch_one(&mut writer).await.expect("a pragma");
+        assert_eq!(Duration::from_millis(timeout.unsigned_abs()), BUSY_WAIT);
+    }
+
+    #[tokio::test]
+    async fn a_held_database_is_told_from_other_errors() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let writer = open_writer(folder.path()).await.expect("it opens");
+        sqlx::Connection::close(writer).await.expect("it closes");
+        let quick =
+            || async { options(&path(folder.path())).busy_timeout(Duration::ZERO).connect().await.expect("it opens") };
+        let (mut one, mut two) = (quick().await, quick().await);
+        sqlx::query("BEGIN IMMEDIATE").execute(&mut one).await.expect("the lock is free");
+        let busy = sqlx::query("BEGIN IMMEDIATE").execute(&mut two).await.expect_err("the lock is held");
+        assert!(is_busy(&busy), "{busy}");
+        let other = sqlx::query("SELECT * FROM nothing").execute(&mut two).await.expect_err("no such table");
+        assert!(!is_busy(&other), "{other}");
+    }
 }

@@ -1,10 +1,12 @@
 //! What a resumed run finds of itself.
 
+use engine_rules::clock::Clock;
 use engine_rules::failure::Failure;
 use engine_rules::position::Position;
 use engine_rules::state::StepState;
 use sqlx::{Row as _, SqlitePool};
 
+use crate::db::patient;
 use crate::error::{EngineError, storage};
 
 /// A row of the journal, as replay needs it.
@@ -26,14 +28,16 @@ pub(crate) struct Recorded {
 }
 
 /// The steps of a run in the order in which it asked for them, without those of abandoned iterations.
-pub(crate) async fn load(readers: &SqlitePool, run_no: i64) -> Result<Vec<Recorded>, EngineError> {
-    let rows = sqlx::query(
-        "SELECT top, iteration, sub, kind, name, section, state, input_digest, output, failure, attempt, forgiven, \
-         next_attempt_at_ms, started_at_ms, duration_us FROM step \
-         WHERE run_no = ? AND state <> 'abandoned' ORDER BY top, iteration, sub",
-    )
-    .bind(run_no)
-    .fetch_all(readers)
+pub(crate) async fn load(readers: &SqlitePool, clock: &dyn Clock, run_no: i64) -> Result<Vec<Recorded>, EngineError> {
+    let rows = patient(clock, || {
+        sqlx::query(
+            "SELECT top, iteration, sub, kind, name, section, state, input_digest, output, failure, attempt, \
+             forgiven, next_attempt_at_ms, started_at_ms, duration_us FROM step \
+             WHERE run_no = ? AND state <> 'abandoned' ORDER BY top, iteration, sub",
+        )
+        .bind(run_no)
+        .fetch_all(readers)
+    })
     .await
     .map_err(storage("read the run"))?;
     rows.iter()

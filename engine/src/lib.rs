@@ -2,9 +2,10 @@
 //! of both (DESIGN §2).
 //!
 //! ```no_run
+//! use std::convert::Infallible;
+//!
 //! use engine::{Engine, EngineConfig, Outcome, Registry, Start, StartRun};
 //! use engine_rules::context::{Context, Interrupt, StepDef};
-//! use engine_rules::failure::Failure;
 //! use engine_rules::retry::RetryPolicy;
 //!
 //! const GREET: StepDef<String, String> = StepDef::new("greet", "demo.greet", RetryPolicy::LOCAL);
@@ -16,7 +17,9 @@
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut registry = Registry::new();
 //! registry.workflow("hello", 1, hello::<engine::EngineContext>);
-//! registry.activity("demo.greet", |_ctx, name: String| async move { Ok::<_, Failure>(format!("hello {name}")) });
+//! registry.activity("demo.greet", |_ctx, name: String| async move {
+//!     Ok::<_, Infallible>(format!("hello {name}"))
+//! });
 //! let engine = Engine::open(EngineConfig::new("state"), registry).await?;
 //! if let Start::Started(run) = engine.start(StartRun::new("hello", serde_json::json!("world"), "jane")).await? {
 //!     let outcome = engine.drive(run.run_id).await?;
@@ -51,7 +54,7 @@ pub use error::EngineError;
 pub use events::{Event, EventKind, Events};
 pub use id::RunId;
 pub use read::{AttemptRow, AuditRow, OwnerRow, Reader, RunDetail, RunFilter, RunRow, StepRow};
-pub use registry::Registry;
+pub use registry::{Registry, WorkflowFn};
 
 type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 

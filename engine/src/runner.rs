@@ -13,6 +13,7 @@ use engine_rules::state::{RunEvent, RunState};
 use serde_json::Value;
 use tokio::task::JoinSet;
 
+use crate::BoxFuture;
 use crate::catch::Caught;
 use crate::context::{End, EngineContext, RunHandle, operator};
 use crate::engine::{Inner, Outcome};
@@ -73,34 +74,40 @@ pub(crate) async fn drive(inner: &Arc<Inner>, run_id: RunId) -> Result<Outcome, 
 pub(crate) async fn drain(inner: &Arc<Inner>, in_flight: usize) -> Result<u64, EngineError> {
     let in_flight = in_flight.max(1);
     let mut flight: JoinSet<Result<Outcome, EngineError>> = JoinSet::new();
+    let mut taking: Option<BoxFuture<'_, Result<Vec<RunHandle>, EngineError>>> = None;
     let mut taken = 0;
     let mut found_none = false;
     loop {
         // Refilled when half of it has landed, because one statement takes many; and while the rest still flies.
         let room = in_flight - flight.len().min(in_flight);
-        if room * 2 >= in_flight && !found_none {
-            let handles = claim::claim_queued(inner, room).await?;
-            found_none = handles.len() < room;
-            taken += handles.len() as u64;
-            for handle in handles {
-                match Active::enter(inner, handle.run_id, handle.cancel.clone()) {
-                    Ok(active) => {
-                        flight.spawn(run_to_end(active, handle));
-                    }
-                    // Somebody here waits for this very run: it is theirs.
-                    Err(_) => {
-                        inner.ready().insert(handle.run_id, handle);
-                    }
+        if room * 2 >= in_flight && !found_none && taking.is_none() {
+            taking = Some(Box::pin(claim::claim_queued(inner, room)));
+        }
+        let handles = tokio::select! {
+            handles = async { taking.as_mut()?.await.into() }, if taking.is_some() => handles,
+            Some(landed) = flight.join_next() => {
+                landed.map_err(|_| EngineError::Closed)??;
+                // What ended may have held the key that a run in the queue waits for.
+                found_none = false;
+                None
+            }
+            else => return Ok(taken),
+        };
+        let Some(handles) = handles else { continue };
+        taking = None;
+        let handles: Vec<RunHandle> = handles?;
+        found_none = handles.is_empty();
+        taken += handles.len() as u64;
+        for handle in handles {
+            match Active::enter(inner, handle.run_id, handle.cancel.clone()) {
+                Ok(active) => {
+                    flight.spawn(run_to_end(active, handle));
+                }
+                // Somebody here waits for this very run: it is theirs.
+                Err(_) => {
+                    inner.ready().insert(handle.run_id, handle);
                 }
             }
-            continue;
-        }
-        match flight.join_next().await {
-            None => return Ok(taken),
-            // What ended may have held the key that a run in the queue waits for.
-            Some(Ok(Ok(_))) => found_none = false,
-            Some(Ok(Err(error))) => return Err(error),
-            Some(Err(_)) => return Err(EngineError::Closed),
         }
     }
 }
@@ -131,7 +138,10 @@ async fn run_to_end(active: Active, handle: RunHandle) -> Result<Outcome, Engine
 }
 
 async fn carry_out(inner: Arc<Inner>, handle: RunHandle) -> Result<Outcome, EngineError> {
-    let recorded = if handle.fresh { Vec::new() } else { journal::load(&inner.readers, handle.run_no).await? };
+    let recorded = match handle.fresh {
+        true => Vec::new(),
+        false => journal::load(&inner.readers, inner.clock.as_ref(), handle.run_no).await?,
+    };
     let nothing_recorded = recorded.is_empty();
     let (workflow, version, input) = (handle.workflow.clone(), handle.version, handle.input.clone());
     let mut ctx = EngineContext::new(inner.clone(), handle, recorded);

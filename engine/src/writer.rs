@@ -3,6 +3,8 @@
 
 mod batch;
 mod rows;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,10 +15,10 @@ use tokio::sync::{mpsc, oneshot};
 use engine_rules::clock::Clock;
 
 use crate::BoxFuture;
-use crate::db::is_busy;
-use crate::error::{EngineError, WriteError};
+use crate::db::{BUSY_AGAIN_MS, is_busy};
+use crate::error::{EngineError, WriteError, storage};
 
-pub(crate) use rows::{AttemptWrite, NewRun, RunChange, RunWrite, StartAnswer, StepWrite};
+pub(crate) use rows::{AttemptWrite, ClaimedRun, NewRun, RunChange, RunWrite, StartAnswer, StepWrite, TakeQueued};
 
 /// How many requests one transaction takes at most: enough that the fsync costs nothing beside the rows, few enough that
 /// a caller waits milliseconds.
@@ -36,6 +38,7 @@ pub(crate) type Exclusive =
 pub(crate) enum Request {
     Start(Box<NewRun>, oneshot::Sender<Result<StartAnswer, EngineError>>),
     Write(Box<RunWrite>, oneshot::Sender<Result<(), WriteError>>),
+    Take(TakeQueued, oneshot::Sender<Result<Vec<ClaimedRun>, EngineError>>),
     Exclusive { doing: &'static str, work: Exclusive, answer: oneshot::Sender<Result<(), EngineError>> },
     Close(oneshot::Sender<()>),
 }
@@ -66,6 +69,13 @@ impl Writer {
         let (answer, answered) = oneshot::channel();
         self.send(Request::Write(Box::new(write), answer)).await.map_err(WriteError::Engine)?;
         answered.await.map_err(|_| WriteError::Engine(EngineError::Closed))?
+    }
+
+    /// Takes runs from the queue.
+    pub(crate) async fn take_queued(&self, take: TakeQueued) -> Result<Vec<ClaimedRun>, EngineError> {
+        let (answer, answered) = oneshot::channel();
+        self.send(Request::Take(take, answer)).await?;
+        answered.await.map_err(|_| EngineError::Closed)?
     }
 
     /// Carries out `work` in a transaction of its own, and answers what it left in its last, committed run.
@@ -112,6 +122,7 @@ struct WriterTask {
 
 type Starts = Vec<(Box<NewRun>, oneshot::Sender<Result<StartAnswer, EngineError>>)>;
 type Writes = Vec<(Box<RunWrite>, oneshot::Sender<Result<(), WriteError>>)>;
+type Take = Option<(TakeQueued, oneshot::Sender<Result<Vec<ClaimedRun>, EngineError>>)>;
 
 impl WriterTask {
     async fn run(mut self) {
@@ -125,7 +136,7 @@ impl WriterTask {
                     None => break,
                 },
             };
-            let (mut starts, mut writes): (Starts, Writes) = (Vec::new(), Vec::new());
+            let (mut starts, mut writes, mut take): (Starts, Writes, Take) = (Vec::new(), Vec::new(), None);
             let mut keys: HashSet<String> = HashSet::new();
             let mut bytes = 0;
             let mut next = Some(first);
@@ -145,7 +156,8 @@ impl WriterTask {
                         bytes += write.payload_bytes();
                         writes.push((write, answer));
                     }
-                    request @ (Request::Exclusive { .. } | Request::Close(_)) => {
+                    Request::Take(queued, answer) if take.is_none() => take = Some((queued, answer)),
+                    request @ (Request::Take(..) | Request::Exclusive { .. } | Request::Close(_)) => {
                         held = Some(request);
                         break;
                     }
@@ -154,14 +166,14 @@ impl WriterTask {
                     next = self.queue.try_recv().ok();
                 }
             }
-            if !starts.is_empty() || !writes.is_empty() {
-                self.commit_batch(starts, writes).await;
+            if !starts.is_empty() || !writes.is_empty() || take.is_some() {
+                self.commit_batch(starts, writes, take).await;
                 continue;
             }
             match held.take() {
                 Some(Request::Exclusive { doing, work, answer }) => {
                     let result = self.commit_exclusive(&work).await;
-                    let _ = answer.send(result.map_err(|source| EngineError::Storage { doing, source }));
+                    let _ = answer.send(result.map_err(storage(doing)));
                 }
                 Some(Request::Close(answer)) => {
                     self.queue.close();
@@ -169,16 +181,17 @@ impl WriterTask {
                     let _ = answer.send(());
                     return;
                 }
-                other @ (Some(Request::Start(..) | Request::Write(..)) | None) => held = other,
+                other @ (Some(Request::Start(..) | Request::Write(..) | Request::Take(..)) | None) => held = other,
             }
         }
     }
 
     /// Commits all of it at once; where that fails, one by one, so that a bad request fails alone.
-    async fn commit_batch(&mut self, starts: Starts, writes: Writes) {
+    async fn commit_batch(&mut self, starts: Starts, writes: Writes, take: Take) {
         let (new_runs, start_answers): (Vec<_>, Vec<_>) = starts.into_iter().unzip();
         let (run_writes, write_answers): (Vec<_>, Vec<_>) = writes.into_iter().unzip();
-        match self.commit_rows(&new_runs, &run_writes).await {
+        let (take, take_answer) = take.unzip();
+        match self.commit_rows(&new_runs, &run_writes, take.as_ref()).await {
             Ok(done) => {
                 for (answer, result) in start_answers.into_iter().zip(done.starts) {
                     let _ = answer.send(Ok(result));
@@ -186,9 +199,12 @@ impl WriterTask {
                 for (answer, passed) in write_answers.into_iter().zip(done.passed) {
                     let _ = answer.send(if passed { Ok(()) } else { Err(WriteError::Fenced) });
                 }
+                if let Some(answer) = take_answer {
+                    let _ = answer.send(Ok(done.taken));
+                }
             }
             Err(error) => {
-                let alone = new_runs.len() + run_writes.len() == 1;
+                let alone = new_runs.len() + run_writes.len() + usize::from(take.is_some()) == 1;
                 if !alone {
                     tracing::warn!(%error, "a batch failed: its requests are tried one by one");
                 }
@@ -196,24 +212,29 @@ impl WriterTask {
                 for (run, answer) in new_runs.into_iter().zip(start_answers) {
                     let result = match first_error.take() {
                         Some(error) => Err(error),
-                        None => self.commit_rows(std::slice::from_ref(&run), &[]).await,
+                        None => self.commit_rows(std::slice::from_ref(&run), &[], None).await,
                     };
                     let result = result.and_then(|done| done.starts.into_iter().next().ok_or(sqlx::Error::RowNotFound));
-                    let _ =
-                        answer.send(result.map_err(|source| EngineError::Storage { doing: "record the run", source }));
+                    let _ = answer.send(result.map_err(storage("record the run")));
                 }
                 for (write, answer) in run_writes.into_iter().zip(write_answers) {
                     let result = match first_error.take() {
                         Some(error) => Err(error),
-                        None => self.commit_rows(&[], std::slice::from_ref(&write)).await,
+                        None => self.commit_rows(&[], std::slice::from_ref(&write), None).await,
                     };
                     let _ = answer.send(match result {
                         Ok(done) if done.passed.first() == Some(&true) => Ok(()),
                         Ok(_) => Err(WriteError::Fenced),
-                        Err(source) => {
-                            Err(WriteError::Engine(EngineError::Storage { doing: "record the step", source }))
-                        }
+                        Err(error) => Err(WriteError::Engine(storage("record the step")(error))),
                     });
+                }
+                if let Some(answer) = take_answer {
+                    let result = match first_error.take() {
+                        Some(error) => Err(error),
+                        None => self.commit_rows(&[], &[], take.as_ref()).await,
+                    };
+                    let result = result.map(|done| done.taken).map_err(storage("take runs from the queue"));
+                    let _ = answer.send(result);
                 }
             }
         }
@@ -223,8 +244,9 @@ impl WriterTask {
         &mut self,
         starts: &[Box<NewRun>],
         writes: &[Box<RunWrite>],
+        take: Option<&TakeQueued>,
     ) -> Result<batch::Done, sqlx::Error> {
-        let batch = batch::Batch::new(starts, writes, self.clock.now_ms());
+        let batch = batch::Batch::new(starts, writes, take, self.clock.now_ms());
         loop {
             match batch.commit(&mut self.connection).await {
                 Ok(done) => return Ok(done),
@@ -254,7 +276,7 @@ impl WriterTask {
         let _ = sqlx::query("ROLLBACK").execute(&mut self.connection).await;
         if is_busy(&error) {
             tracing::warn!("another process holds the state database: waiting for it");
-            self.clock.sleep_ms(5).await;
+            self.clock.sleep_ms(BUSY_AGAIN_MS).await;
             return Ok(());
         }
         Err(error)

@@ -13,10 +13,12 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{Row as _, SqliteConnection};
 
 use crate::context::RunHandle;
+use crate::db::patient;
 use crate::engine::{Inner, Mutation, Outcome};
 use crate::error::{EngineError, storage};
 use crate::id::RunId;
 use crate::owner::{is_alive, probe};
+use crate::writer::{ClaimedRun, TakeQueued};
 
 /// How often a run in the queue looks whether it may begin, in milliseconds.
 const QUEUE_LOOK_MS: u64 = 200;
@@ -90,9 +92,12 @@ impl Standing {
     }
 
     async fn of(inner: &Inner, run_id: RunId, asking: bool) -> Result<Self, EngineError> {
-        let row = sqlx::query(sqlx::AssertSqlSafe(format!("{STANDING} WHERE r.run_id = ?")))
-            .bind(run_id.to_string())
-            .fetch_optional(&inner.readers)
+        let row = patient(inner.clock.as_ref(), || {
+            sqlx::query(sqlx::AssertSqlSafe(format!("{STANDING} WHERE r.run_id = ?")))
+                .bind(run_id.to_string())
+                .fetch_optional(&inner.readers)
+        });
+        let row = row
             .await
             .map_err(storage("read the run"))?
             .ok_or_else(|| EngineError::UnknownRun { run: run_id.to_string() })?;
@@ -144,36 +149,9 @@ pub(super) async fn claim_queued(inner: &Arc<Inner>, most: usize) -> Result<Vec<
 }
 
 async fn take_queued(inner: &Arc<Inner>, only: Option<RunId>, most: usize) -> Result<Vec<RunHandle>, EngineError> {
-    let state = transition(RunState::Queued, RunEvent::Claim)?;
-    let (owner_no, now_ms) = (inner.owner_no, inner.clock.now_ms());
-    let only = only.map(|run_id| run_id.to_string());
-    let most = i64::try_from(most).unwrap_or(i64::MAX);
-    inner
-        .writer
-        .exclusive("take a run from the queue", move |connection| {
-            let only = only.clone();
-            Box::pin(async move {
-                let rows = sqlx::query(
-                    "UPDATE run SET state = ?1, owner_no = ?2, epoch = epoch + 1, \
-                     started_at_ms = coalesce(started_at_ms, ?3) WHERE run_no IN (SELECT q.run_no FROM run q \
-                     WHERE q.state = 'queued' AND q.state IN ('queued', 'running', 'waiting', 'paused', 'blocked') \
-                     AND (?4 IS NULL OR q.run_id = ?4) AND (q.concurrency_key IS NULL OR NOT EXISTS \
-                     (SELECT 1 FROM run h WHERE h.concurrency_key = q.concurrency_key \
-                     AND h.state IN ('queued', 'running', 'waiting', 'paused', 'blocked') \
-                     AND (h.state <> 'queued' OR h.run_no < q.run_no))) ORDER BY q.run_no LIMIT ?5) \
-                     RETURNING run_no, run_id, epoch, workflow, version, input, cancel_requested_at_ms",
-                )
-                .bind(state.as_str())
-                .bind(owner_no)
-                .bind(now_ms)
-                .bind(only)
-                .bind(most)
-                .fetch_all(connection)
-                .await?;
-                rows.iter().map(|row| handle(row, How::Queued)).collect()
-            })
-        })
-        .await
+    let take = TakeQueued { owner_no: inner.owner_no, only, most };
+    let runs = inner.writer.take_queued(take).await?;
+    Ok(runs.into_iter().map(|run| handle(run, How::Queued)).collect())
 }
 
 #[derive(Clone, Copy)]
@@ -183,25 +161,23 @@ enum How {
     Resumed { crashed: bool },
 }
 
-fn handle(row: &SqliteRow, how: How) -> Result<RunHandle, sqlx::Error> {
-    let id: String = row.try_get("run_id")?;
-    let epoch = row.try_get("epoch")?;
+fn handle(run: ClaimedRun, how: How) -> RunHandle {
     let cancel = CancelToken::new();
-    if row.try_get::<Option<i64>, _>("cancel_requested_at_ms")?.is_some() {
+    if run.cancel_requested {
         cancel.cancel();
     }
-    Ok(RunHandle {
-        run_no: row.try_get("run_no")?,
-        run_id: id.parse().map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
-        epoch,
-        workflow: row.try_get("workflow")?,
-        version: row.try_get("version")?,
-        input: row.try_get("input")?,
-        fresh: matches!(how, How::Queued) && epoch == 1,
+    RunHandle {
+        run_no: run.run_no,
+        run_id: run.run_id,
+        epoch: run.epoch,
+        workflow: run.workflow,
+        version: run.version,
+        input: run.input,
+        fresh: matches!(how, How::Queued) && run.epoch == 1,
         crashed: matches!(how, How::Crashed | How::Resumed { crashed: true }),
         resumed: matches!(how, How::Resumed { .. }),
         cancel,
-    })
+    }
 }
 
 fn transition(state: RunState, event: RunEvent) -> Result<RunState, EngineError> {
@@ -213,13 +189,14 @@ fn transition(state: RunState, event: RunEvent) -> Result<RunState, EngineError>
 }
 
 pub(crate) async fn interrupted(inner: &Arc<Inner>) -> Result<Vec<RunId>, EngineError> {
-    let rows = sqlx::query(sqlx::AssertSqlSafe(format!(
-        "{STANDING} WHERE r.state IN ('running', 'waiting') \
-         AND r.state IN ('queued', 'running', 'waiting', 'paused', 'blocked') ORDER BY r.run_no"
-    )))
-    .fetch_all(&inner.readers)
-    .await
-    .map_err(storage("read the runs"))?;
+    let rows = patient(inner.clock.as_ref(), || {
+        sqlx::query(sqlx::AssertSqlSafe(format!(
+            "{STANDING} WHERE r.state IN ('running', 'waiting') \
+             AND r.state IN ('queued', 'running', 'waiting', 'paused', 'blocked') ORDER BY r.run_no"
+        )))
+        .fetch_all(&inner.readers)
+    });
+    let rows = rows.await.map_err(storage("read the runs"))?;
     let mut probed = HashMap::new();
     let mut runs = Vec::new();
     for row in &rows {
@@ -272,7 +249,7 @@ async fn seize(
     let (owner_no, run_no, epoch, now_ms) = (inner.owner_no, standing.run_no, standing.epoch, inner.clock.now_ms());
     let by = by.cloned();
     crash::point("engine.take_over.before");
-    let taken: Option<RunHandle> = inner
+    let taken: Option<ClaimedRun> = inner
         .writer
         .exclusive("take the run over", move |connection| {
             let by = by.clone();
@@ -299,13 +276,13 @@ async fn seize(
                     .await?;
                     audit(connection, now_ms, &by, "resume", run_id).await?;
                 }
-                handle(&row, how).map(Some)
+                ClaimedRun::read(&row).map(Some)
             })
         })
         .await?;
     crash::point("engine.take_over.after");
     match taken {
-        Some(handle) => Ok(handle),
+        Some(run) => Ok(handle(run, how)),
         None => {
             let now = Standing::of(inner, run_id, false).await?;
             Err(now.not_free(run_id, "be taken over"))
@@ -388,11 +365,12 @@ pub(crate) async fn cancel(inner: &Arc<Inner>, run_id: RunId, by: &Mutation) -> 
 
 /// How a run ended, from the journal.
 async fn ended(inner: &Inner, run_id: RunId) -> Result<Outcome, EngineError> {
-    let row = sqlx::query("SELECT state, output, failure, failed_step FROM run WHERE run_id = ?")
-        .bind(run_id.to_string())
-        .fetch_one(&inner.readers)
-        .await
-        .map_err(storage("read the run"))?;
+    let row = patient(inner.clock.as_ref(), || {
+        sqlx::query("SELECT state, output, failure, failed_step FROM run WHERE run_id = ?")
+            .bind(run_id.to_string())
+            .fetch_one(&inner.readers)
+    });
+    let row = row.await.map_err(storage("read the run"))?;
     let read = |column: &str| row.try_get::<Option<String>, _>(column).map_err(storage("read the run"));
     let state = read("state")?.unwrap_or_default();
     let corrupt = |found: String, expected| EngineError::Corrupt { subject: format!("run {run_id}"), found, expected };

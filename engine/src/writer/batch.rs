@@ -9,13 +9,14 @@ use engine_rules::position::Position;
 use engine_rules::state::RunState;
 use sqlx::{AssertSqlSafe, Row as _, SqliteConnection};
 
-use super::rows::{AttemptWrite, NewRun, RunChange, RunWrite, StartAnswer, StepWrite};
+use super::rows::{AttemptWrite, ClaimedRun, NewRun, RunChange, RunWrite, StartAnswer, StepWrite, TakeQueued};
 use crate::id::RunId;
 
 /// What became of a batch, in the order of its requests.
 pub(crate) struct Done {
     pub starts: Vec<StartAnswer>,
     pub passed: Vec<bool>,
+    pub taken: Vec<ClaimedRun>,
 }
 
 /// The states of a run that is not over: the text of a partial index, so it must stand exactly so in a query.
@@ -116,6 +117,19 @@ const RUNS: &str = concat!(
     ";"
 );
 
+// $2 the time, $8 the new owner, $9 the only run or NULL, $10 how many. After the others, because a run that ends gives
+// its key back. A run may begin when its key is held by none and no earlier run stands in line for it.
+const TAKE: &str = concat!(
+    "UPDATE run SET state = 'running', owner_no = $8, epoch = epoch + 1, started_at_ms = coalesce(started_at_ms, $2) ",
+    "WHERE run_no IN (SELECT q.run_no FROM run q WHERE q.state = 'queued' AND q.state IN ",
+    live!(),
+    " AND ($9 IS NULL OR q.run_id = $9) AND (q.concurrency_key IS NULL OR NOT EXISTS (SELECT 1 FROM run h ",
+    "WHERE h.concurrency_key = q.concurrency_key AND h.state IN ",
+    live!(),
+    " AND (h.state <> 'queued' OR h.run_no < q.run_no))) ORDER BY q.run_no LIMIT $10) ",
+    "RETURNING 5, run_no, run_id, epoch, workflow, version, input, cancel_requested_at_ms;"
+);
+
 /// The rows of one transaction.
 pub(crate) struct Batch {
     sql: Arc<str>,
@@ -128,10 +142,11 @@ pub(crate) struct Batch {
     attempts: Rows,
     steps: Rows,
     runs: Rows,
+    take: Option<TakeQueued>,
 }
 
 impl Batch {
-    pub fn new(starts: &[Box<NewRun>], writes: &[Box<RunWrite>], now_ms: i64) -> Self {
+    pub fn new(starts: &[Box<NewRun>], writes: &[Box<RunWrite>], take: Option<&TakeQueued>, now_ms: i64) -> Self {
         let mut batch = Self {
             sql: Arc::from(""),
             starts: Rows::new(),
@@ -143,6 +158,7 @@ impl Batch {
             attempts: Rows::new(),
             steps: Rows::new(),
             runs: Rows::new(),
+            take: take.cloned(),
         };
         for (index, run) in starts.iter().enumerate() {
             batch.add_start(index, run);
@@ -258,6 +274,9 @@ impl Batch {
                 sql.push_str(statements);
             }
         }
+        if self.take.is_some() {
+            sql.push_str(TAKE);
+        }
         sql.push_str(COMMIT);
         sql
     }
@@ -272,10 +291,14 @@ impl Batch {
             .bind(self.attempts.json())
             .bind(self.steps.json())
             .bind(self.runs.json())
+            .bind(self.take.as_ref().map(|take| take.owner_no))
+            .bind(self.take.as_ref().and_then(|take| take.only).map(|run_id| run_id.to_string()))
+            .bind(self.take.as_ref().map(|take| i64::try_from(take.most).unwrap_or(i64::MAX)))
             .fetch_all(connection)
             .await?;
         let mut started: HashMap<RunId, StartAnswer> = HashMap::new();
         let mut passed = vec![true; self.writes];
+        let mut taken = Vec::new();
         for row in rows {
             match row.try_get::<i64, _>(0)? {
                 1 => {
@@ -294,6 +317,7 @@ impl Batch {
                     let run_id = parse_id(&row.try_get::<String, _>(1)?)?;
                     started.insert(run_id, StartAnswer::Started { run_no: row.try_get(2)?, state });
                 }
+                5 => taken.push(ClaimedRun::read(&row)?),
                 _ => {
                     let index: i64 = row.try_get(1)?;
                     if let Some(slot) = usize::try_from(index).ok().and_then(|index| passed.get_mut(index)) {
@@ -307,7 +331,9 @@ impl Batch {
             .iter()
             .map(|run_id| started.remove(run_id).ok_or(sqlx::Error::RowNotFound))
             .collect::<Result<_, _>>()?;
-        Ok(Done { starts, passed })
+        // In the order of the queue, whatever the order of the update.
+        taken.sort_by_key(|run| run.run_no);
+        Ok(Done { starts, passed, taken })
     }
 
     fn new_run(&self, index: i64) -> Result<RunId, sqlx::Error> {

@@ -3,6 +3,8 @@
 use engine_rules::failure::Failure;
 use engine_rules::position::Position;
 use engine_rules::state::{RunState, StepState};
+use sqlx::Row as _;
+use sqlx::sqlite::SqliteRow;
 
 use crate::id::RunId;
 
@@ -128,4 +130,41 @@ pub(crate) struct RunChange {
     pub failure: Option<Failure>,
     pub failed_step: Option<String>,
     pub ended_at_ms: Option<i64>,
+}
+
+/// Runs to be taken from the queue: the oldest that may begin.
+#[derive(Debug, Clone)]
+pub(crate) struct TakeQueued {
+    pub owner_no: i64,
+    /// This run and no other.
+    pub only: Option<RunId>,
+    pub most: usize,
+}
+
+/// A run that now belongs to whoever asked.
+#[derive(Debug)]
+pub(crate) struct ClaimedRun {
+    pub run_no: i64,
+    pub run_id: RunId,
+    pub epoch: i64,
+    pub workflow: String,
+    pub version: u32,
+    pub input: String,
+    pub cancel_requested: bool,
+}
+
+impl ClaimedRun {
+    /// What every statement that takes a run gives back.
+    pub fn read(row: &SqliteRow) -> Result<Self, sqlx::Error> {
+        let id: String = row.try_get("run_id")?;
+        Ok(Self {
+            run_no: row.try_get("run_no")?,
+            run_id: id.parse().map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
+            epoch: row.try_get("epoch")?,
+            workflow: row.try_get("workflow")?,
+            version: row.try_get("version")?,
+            input: row.try_get("input")?,
+            cancel_requested: row.try_get::<Option<i64>, _>("cancel_requested_at_ms")?.is_some(),
+        })
+    }
 }
