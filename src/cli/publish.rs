@@ -289,7 +289,11 @@ fn tell(out: Output, run_id: RunId, outcome: Outcome, took: &str) -> RunEnd {
         Outcome::Blocked { mut failure, step } => {
             out.line(format!("{} after {took}{}", out.red("blocked"), at(step.as_deref())));
             let next = format!("then: jobctl runs resume {}", short(&run_id.to_string()));
-            failure.hint = Some(failure.hint.map_or_else(|| next.clone(), |hint| format!("{hint}; {next}")));
+            failure.hint = Some(match failure.hint {
+                Some(hint) if hint.contains("runs resume") => hint,
+                Some(hint) => format!("{hint}; {next}"),
+                None => next,
+            });
             if !out.is_json() {
                 out.ended(&Ended::from(failure.clone()).with_exit(Exit::Blocked));
             }

@@ -41,7 +41,7 @@ fn survive(point: &str, n: usize, fingerprint: &str) {
     world.assert_one_live(point);
     let before = world.newest_run().map(|run| World::recorded(&run)).unwrap_or_default();
     // An operator resumes, or cron simply runs the publish again: both must do.
-    if n % 2 == 0 && world.newest_run().is_some() {
+    if n.is_multiple_of(2) && world.newest_run().is_some() {
         world.env.jobctl(["runs", "resume"]).exits(0);
     } else {
         let output = world.publish_revision().output().unwrap();

@@ -57,7 +57,7 @@ impl Table {
         let mut cells = Vec::new();
         for (p, place) in PLACES.iter().enumerate() {
             for (k, kind) in KINDS.iter().enumerate() {
-                let suppressed = place.0 == 2 && kind.0 == 3 && month % 5 == 0;
+                let suppressed = place.0 == 2 && kind.0 == 3 && month.is_multiple_of(5);
                 let mut value = i64::from(100_000 * (p as u32 + 1) + 700 * k as u32 + 13 * month);
                 if month + 1 == self.months {
                     value += self.revision;

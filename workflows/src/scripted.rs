@@ -7,6 +7,7 @@ use engine_rules::failure::{Disposition, Failure};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use uuid::Uuid;
 
 /// Answers each step in turn and keeps what it was asked.
 #[derive(Debug, Default)]
@@ -43,15 +44,37 @@ impl Scripted {
     }
 }
 
+impl Scripted {
+    fn next<O: DeserializeOwned>(&mut self, name: &'static str, input: Value) -> Result<O, Interrupt> {
+        self.asked.push((name, input));
+        let (expected, answer) = self.answers.pop_front().unwrap_or_else(|| panic!("{name} was not expected"));
+        assert_eq!(name, expected, "the steps came in another order");
+        answer.map(|output| serde_json::from_value(output).unwrap())
+    }
+}
+
 impl Context for Scripted {
     async fn step<I, O>(&mut self, step: &StepDef<I, O>, input: &I) -> Result<O, Interrupt>
     where
         I: Serialize + Sync,
         O: Serialize + DeserializeOwned + Send,
     {
-        self.asked.push((step.name, serde_json::to_value(input).unwrap()));
-        let (expected, answer) = self.answers.pop_front().unwrap_or_else(|| panic!("{} was not expected", step.name));
-        assert_eq!(step.name, expected, "the steps came in another order");
-        answer.map(|output| serde_json::from_value(output).unwrap())
+        self.next(step.name, serde_json::to_value(input).unwrap())
+    }
+
+    async fn now_ms(&mut self) -> Result<i64, Interrupt> {
+        self.next("now_ms", Value::Null)
+    }
+
+    async fn new_id(&mut self) -> Result<Uuid, Interrupt> {
+        self.next("new_id", Value::Null)
+    }
+
+    async fn begin_section(&mut self, name: &str) -> Result<u32, Interrupt> {
+        self.next("begin_section", Value::from(name))
+    }
+
+    async fn end_section(&mut self) -> Result<(), Interrupt> {
+        self.next("end_section", Value::Null)
     }
 }
