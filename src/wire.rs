@@ -92,12 +92,8 @@ impl World {
 /// An error of the engine as a command ends with it.
 pub fn engine_error(error: &engine::EngineError) -> Ended {
     let ended = Ended::from(error.to_failure());
-    match error {
-        engine::EngineError::UnknownRun { .. } | engine::EngineError::AmbiguousRun { .. } => {
-            ended.with_exit(Exit::Usage)
-        }
-        _ => ended,
-    }
+    let is_usage = matches!(error, engine::EngineError::UnknownRun { .. } | engine::EngineError::AmbiguousRun { .. });
+    if is_usage { ended.with_exit(Exit::Usage) } else { ended }
 }
 
 fn duck_settings(config: &Config) -> DuckSettings {

@@ -8,8 +8,6 @@ use rand::{RngExt as _, SeedableRng as _};
 
 use crate::world::World;
 
-const KILLS: usize = 100;
-
 /// Kills a publish of the revision at a random moment within `longest`, and says whether it was alive.
 fn kill(world: &World, after: Duration) -> bool {
     let mut child = world.publish_revision().stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -21,6 +19,15 @@ fn kill(world: &World, after: Duration) -> bool {
 
 #[test]
 fn a_hundred_random_kills_are_survived() {
+    survive(100);
+}
+
+#[test]
+fn nightly_two_thousand_random_kills_are_survived() {
+    survive(2_000);
+}
+
+fn survive(kills: usize) {
     let seed = std::env::var("JOBCTL_TEST_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or_else(|| {
         use std::hash::{BuildHasher as _, RandomState};
         RandomState::new().hash_one(0)
@@ -36,7 +43,7 @@ fn a_hundred_random_kills_are_survived() {
     let fingerprint = reference.live_fingerprint();
 
     let mut killed = 0;
-    while killed < KILLS {
+    while killed < kills {
         let world = World::new();
         // Up to four kills of one run: each takes it up and is killed in turn. A fifth within one step would block the run.
         for _ in 0..4 {
