@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use catalog_rules::manifest::DATA_PATH;
 use duckdb::{Config, Connection, Params, Row};
 
 use super::{DuckError, DuckSettings, literal, path_literal, storage_version};
@@ -165,12 +166,19 @@ impl Session {
         self.run("attach a database", &format!("ATTACH {} AS {alias} {options}", path_literal(path)?))
     }
 
-    /// Attaches the DuckLake catalog at `path` as [`LAKE`] over the data files in `data`, an absolute path.
+    /// Attaches the DuckLake catalog at `path` as [`LAKE`] over the data files in `data`, an absolute path, creating it for
+    /// [`Access::Write`].
     ///
     /// # Errors
     /// As [`Session::attach`].
     pub fn attach_lake(&self, path: &Path, data: &Path, access: Access) -> Result<(), DuckError> {
         let text = path.to_str().ok_or_else(|| DuckError::PathNotText { path: path.to_owned() })?;
+        let catalog = literal(&format!("ducklake:{text}"));
+        if access == Access::Write && !path.exists() {
+            // What a catalog was created with stays in its freed blocks, so it never learns where it is.
+            let created = format!("ATTACH {catalog} AS {LAKE} (DATA_PATH '{DATA_PATH}'); DETACH {LAKE}");
+            self.run("create the lake", &created)?;
+        }
         // DuckLake takes the folder as a prefix, so it must end in a slash.
         let data = path_literal(&data.join(""))?;
         let options = match access {
@@ -183,10 +191,7 @@ impl Session {
         };
         self.run(
             "attach the lake",
-            &format!(
-                "ATTACH {} AS {LAKE} (DATA_PATH {data}, OVERRIDE_DATA_PATH true, {options})",
-                literal(&format!("ducklake:{text}"))
-            ),
+            &format!("ATTACH {catalog} AS {LAKE} (DATA_PATH {data}, OVERRIDE_DATA_PATH true, {options})"),
         )
     }
 

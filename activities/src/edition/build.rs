@@ -126,6 +126,11 @@ pub fn build(tools: &Tools<'_>, order: &BuildOrder<'_>) -> Result<Built, Edition
     let create = |path: &Path| tools.fs.create_dir_all(path).map_err(io_error("create", path));
     create(&product.data())?;
     create(folder.path())?;
+    if let Err(refused) = refuse_unless_next(&product, order) {
+        // Another build started at the same moment: neither has written anything, and both step back.
+        discard(tools.fs, product.path(), order.edition_id)?;
+        return Err(refused);
+    }
     crash::point("edition.build.directory_created");
 
     write_artefacts(&session, order, &artefacts, &folder, &structures, previous.as_ref())?;

@@ -12,11 +12,11 @@ pub use files::first_file_difference;
 pub use finding::{CheckName, Finding, FindingDetail, Profile, Report};
 
 use self::finding::Findings;
-use super::Tools;
 use super::error::{EditionError, io_error};
 use super::layout::EditionFolder;
 use super::reader::{read_manifest_at, session_name};
 use super::structures::Structures;
+use super::{Tools, lake};
 use crate::duck::{Access, DuckError, STORE, Session, storage_version};
 use crate::metadata_store::SCHEMA_VERSION;
 
@@ -99,6 +99,14 @@ fn run(
     let has_lake = folder.lake().exists();
     if has_lake {
         findings.begin(CheckName::Lake);
+        match lake::inlined_rows(&session, &folder.lake()) {
+            Ok(0) => {}
+            Ok(rows) => findings.add("tables.ducklake", FindingDetail::InlinedRows(rows)),
+            Err(error) => {
+                findings.unreadable("tables.ducklake", error.into())?;
+                return Ok(());
+            }
+        }
         let attached = session.attach_lake(&folder.lake(), folder.data(), Access::Read);
         if !findings.readable("tables.ducklake", attached)? {
             return Ok(());

@@ -9,7 +9,7 @@ use catalog_rules::manifest::TableFingerprint;
 use catalog_rules::sdmx::model::DataflowBinding;
 
 use super::error::EditionError;
-use crate::duck::{DuckError, LAKE, Session, identifier, literal};
+use crate::duck::{Access, DuckError, LAKE, Session, identifier, literal};
 
 /// The database in which DuckLake keeps its catalog, once the lake is attached.
 pub const CATALOG: &str = "__ducklake_metadata_lake";
@@ -136,19 +136,24 @@ pub fn referenced_files(session: &Session) -> Result<Vec<LakeFile>, DuckError> {
     })
 }
 
-/// How many rows and deletions the catalog itself holds; none in a settled lake.
-pub fn inlined_rows(session: &Session) -> Result<u64, DuckError> {
+/// How many rows and deletions the catalog at `path` itself holds; none in a settled lake. The lake must not be
+/// attached: DuckLake hides its own tables, so the file is attached as the plain database that it is.
+pub fn inlined_rows(session: &Session, path: &Path) -> Result<u64, DuckError> {
     const PURPOSE: &str = "look for rows in the lake's catalog";
+    const PLAIN: &str = "plain_catalog";
+    session.attach(path, PLAIN, Access::Read)?;
     let sql = format!(
-        "SELECT table_name FROM duckdb_tables() WHERE database_name = '{CATALOG}'
-           AND table_name LIKE 'ducklake\\_inlined\\_%' ESCAPE '\\' AND table_name <> 'ducklake_inlined_data_tables'"
+        "SELECT table_name FROM duckdb_tables() WHERE database_name = '{PLAIN}'
+           AND (starts_with(table_name, 'ducklake_inlined_data_') OR starts_with(table_name, 'ducklake_inlined_delete_'))
+           AND table_name <> 'ducklake_inlined_data_tables'"
     );
     let tables: Vec<String> = session.rows(PURPOSE, &sql, [], |row| row.get(0))?;
     let mut rows = 0;
     for table in tables {
-        let sql = format!("SELECT count(*) FROM {CATALOG}.{}", identifier(&table));
+        let sql = format!("SELECT count(*) FROM {PLAIN}.{}", identifier(&table));
         rows += session.row(PURPOSE, &sql, |row| row.get::<_, u64>(0))?;
     }
+    session.detach(PLAIN)?;
     Ok(rows)
 }
 
@@ -176,7 +181,7 @@ pub fn fingerprint_parts(
     data: &Path,
     table: &LakeTable,
     files: Option<&[&str]>,
-) -> Result<BTreeMap<String, TableFingerprint>, EditionError> {
+) -> Result<BTreeMap<String, TableFingerprint>, DuckError> {
     let filter = match files {
         Some([]) => return Ok(BTreeMap::new()),
         Some(files) => {
@@ -193,7 +198,7 @@ pub fn fingerprint_parts(
     let parts = session.rows("compute a table fingerprint", &sql, [], |row| {
         Ok((row.get::<_, String>(0)?, read_fingerprint(1)(row)?))
     })?;
-    parts.into_iter().map(|(file, part)| Ok((under(data, &file)?, part))).collect()
+    Ok(parts.into_iter().map(|(file, part)| (under(data, &file), part)).collect())
 }
 
 fn read_fingerprint(at: usize) -> impl FnOnce(&duckdb::Row<'_>) -> duckdb::Result<TableFingerprint> {
@@ -206,8 +211,8 @@ fn read_fingerprint(at: usize) -> impl FnOnce(&duckdb::Row<'_>) -> duckdb::Resul
     }
 }
 
-/// The path under `data` of the file that DuckLake names as `file`.
-pub fn under(data: &Path, file: &str) -> Result<String, EditionError> {
+/// The path under `data` of the file that DuckLake names as `file`; rows elsewhere keep DuckLake's name for the place.
+fn under(data: &Path, file: &str) -> String {
     let inside = Path::new(file).strip_prefix(data).ok().and_then(Path::to_str);
-    inside.map(str::to_owned).ok_or_else(|| EditionError::OutsideData { path: data.to_owned(), found: file.to_owned() })
+    inside.unwrap_or(file).to_owned()
 }

@@ -36,8 +36,8 @@ pub fn settle(session: &Session, folder: &EditionFolder, merge: bool) -> Result<
         ),
     )?;
     let deletions = lake::referenced_files(session)?.iter().filter(|file| file.deletes).count();
-    let inlined = lake::inlined_rows(session)?;
     session.detach(LAKE)?;
+    let inlined = lake::inlined_rows(session, &folder.lake())?;
     for (count, what) in [(deletions as u64, "delete files"), (inlined, "rows in the catalog")] {
         if count > 0 {
             return Err(EditionError::Unsettled { path: folder.lake(), found: format!("{count} {what}") });

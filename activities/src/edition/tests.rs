@@ -1,2 +1,9 @@
+mod copies;
+mod crashes;
+mod fingerprints;
 mod life;
+mod order;
+mod refusals;
+mod sources;
 mod support;
+mod tampering;

@@ -17,7 +17,7 @@ use crate::edition::{Tools, coverage};
 use crate::metadata_store::{Availability, MetadataStore};
 
 /// The lake check: every referenced file is listed, those of the current snapshot are there at the size that DuckLake
-/// recorded, none is a delete file, and the catalog holds no rows.
+/// recorded, and none is a delete file.
 pub fn lake_files(
     session: &Session,
     folder: &EditionFolder,
@@ -49,10 +49,6 @@ pub fn lake_files(
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => findings.add(subject, FindingDetail::Missing),
             Err(error) => findings.add(subject, FindingDetail::Unreadable(error.to_string())),
         }
-    }
-    let inlined = lake::inlined_rows(session)?;
-    if inlined > 0 {
-        findings.add("tables.ducklake", FindingDetail::InlinedRows(inlined));
     }
     let found = lake::spec_version(session)?;
     if manifest.ducklake_spec_version.as_deref() != Some(found.as_str()) {

@@ -46,8 +46,23 @@ impl Clock for TickingClock {
 
 pub const SMALL: Synthetic = Synthetic { members: 23, products: 3, periods: 5, revision: 0 };
 
+/// A folder that goes with the test, or one that belongs to another process.
+pub enum Folder {
+    Own(TempDir),
+    Given(PathBuf),
+}
+
+impl Folder {
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Own(dir) => dir.path(),
+            Self::Given(path) => path,
+        }
+    }
+}
+
 pub struct World {
-    pub dir: TempDir,
+    pub dir: Folder,
     pub duck: DuckSettings,
     pub clock: TickingClock,
     pub context: ActivityContext,
@@ -57,7 +72,14 @@ pub struct World {
 
 impl World {
     pub fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        Self::in_folder(Folder::Own(tempfile::tempdir().unwrap()))
+    }
+
+    pub fn at(path: PathBuf) -> Self {
+        Self::in_folder(Folder::Given(path))
+    }
+
+    fn in_folder(dir: Folder) -> Self {
         let duck = DuckSettings { threads: 2, ..DuckSettings::new(dir.path().join("temp")) };
         Self {
             dir,
@@ -70,7 +92,8 @@ impl World {
     }
 
     pub fn product(&self) -> PathBuf {
-        self.dir.path().join("catalog/products/99100001")
+        // DuckDB must take any folder: quotes, spaces and what it could read as a pattern.
+        self.dir.path().join("it's a [cata]*log/products/99100001")
     }
 
     pub fn edition(&self, n: u64) -> PathBuf {
@@ -156,4 +179,51 @@ pub fn snapshot(folder: &Path) -> BTreeMap<String, Sha256Hex> {
     let mut found = BTreeMap::new();
     walk(folder, folder, &mut found);
     found
+}
+
+pub fn copy_tree(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let target = to.join(path.file_name().unwrap());
+        if path.is_dir() {
+            copy_tree(&path, &target);
+        } else {
+            fs::copy(&path, &target).unwrap();
+        }
+    }
+}
+
+/// A source of given rows: the columns `A`, `TIME_PERIOD` and `V`, each row with its line.
+pub struct Rows(pub Vec<(Option<&'static str>, Option<&'static str>, Option<&'static str>)>);
+
+impl ObservationSource for Rows {
+    fn columns(&self) -> Vec<ObservationColumn> {
+        let column = |name: &str, role| ObservationColumn { name: name.to_owned(), role };
+        vec![
+            column("GEO", ColumnRole::Dimension),
+            column("TIME_PERIOD", ColumnRole::TimePeriod),
+            column("OBS_VALUE", ColumnRole::Measure),
+        ]
+    }
+
+    fn for_each_batch(
+        &self,
+        each: &mut dyn FnMut(duckdb::arrow::array::RecordBatch) -> Result<(), Stop>,
+    ) -> Result<(), SourceError> {
+        use duckdb::arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+        use std::sync::Arc;
+        // One row a batch: faults are found in later batches too.
+        for (n, (geo, period, value)) in self.0.iter().enumerate() {
+            let text = |value: &Option<&str>| Arc::new(StringArray::from(vec![*value])) as ArrayRef;
+            let batch = RecordBatch::try_from_iter_with_nullable([
+                ("GEO", text(geo), true),
+                ("TIME_PERIOD", text(period), true),
+                ("OBS_VALUE", text(value), true),
+                (LINE_COLUMN, Arc::new(Int64Array::from(vec![n as i64 + 2])) as ArrayRef, false),
+            ]);
+            each(batch.unwrap())?;
+        }
+        Ok(())
+    }
 }
