@@ -123,7 +123,7 @@ pub enum Runs {
         #[arg(long)]
         reason: Option<String>,
     },
-    /// End a run that has not ended; its catalog work stays as it is
+    /// End a run that has not ended; what it has not recorded by then is never recorded
     Cancel {
         /// The run
         run: String,

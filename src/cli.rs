@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod cancelled;
 mod edition;
 mod init;
 mod inventory;

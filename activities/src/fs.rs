@@ -7,12 +7,14 @@ mod real;
 pub mod testing;
 #[cfg(test)]
 mod tests;
+mod trouble;
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use real::RealFs;
+pub use trouble::Trouble;
 
 /// The calls on a filesystem that decide what a crash leaves behind.
 pub trait Fs: Send + Sync {

@@ -14,6 +14,7 @@ use engine_rules::failure::{ActivityError as _, Disposition, Failure};
 use engine_rules::state::RunState;
 use serde_json::{Value, json};
 
+use super::cancelled::{take_back, take_back_all};
 use crate::args::Publish;
 use crate::exit::{Ended, Exit};
 use crate::output::{Output, duration, grouped, short};
@@ -49,6 +50,7 @@ pub async fn publish(world: &World, out: Output, args: Publish) -> Result<Exit, 
         return Ok(exit);
     }
     let run_id = loop {
+        take_back_all(world, &engine.reader(), &product_id).await?;
         let run = StartRun {
             reason: args.reason.clone(),
             ..StartRun::new(workflows::publish::NAME, to_value(&input)?, world.actor.clone())
@@ -257,6 +259,11 @@ pub async fn stay(world: &World, engine: &Engine, out: Output, run_id: RunId, ti
     }
     watcher.clear();
     let outcome = driven.map_err(|error| engine_error(&error))?;
+    if matches!(outcome, Outcome::Cancelled)
+        && let Some(remains) = take_back(world, &engine.reader(), run_id).await?
+    {
+        remains.tell(out);
+    }
     let took = duration(world.clock.monotonic_us().saturating_sub(begun_us));
     Ok(tell(out, run_id, outcome, &took))
 }

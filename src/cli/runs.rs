@@ -4,6 +4,7 @@ use engine::{Engine, EngineError, Mutation, Reader, RunDetail, RunFilter, RunId,
 use engine_rules::state::RunState;
 use serde_json::{Value, json};
 
+use super::cancelled::{Remains, take_back};
 use super::publish::stay;
 use crate::args::{Runs, RunsList};
 use crate::exit::{Ended, Exit};
@@ -334,7 +335,17 @@ async fn cancel(world: &World, out: Output, run: &str, reason: String) -> Result
         .cancel(run_id, &Mutation { actor: world.actor.clone(), reason })
         .await
         .map_err(|error| engine_error(&error))?;
-    out.line(format!("run {run_id} is cancelled, or told to stop"));
-    out.document("runs.cancel", json!({ "run_id": run_id.to_string() }));
+    let state = engine.reader().run(run_id).await.map_err(|error| engine_error(&error))?.run.state;
+    if state.is_terminal() {
+        out.line(format!("run {run_id} is {state}"));
+    } else {
+        out.line(format!("run {run_id} is told to stop: it does so at the end of what it is at"));
+    }
+    let remains = take_back(world, &engine.reader(), run_id).await?;
+    if let Some(remains) = &remains {
+        remains.tell(out);
+    }
+    let left = remains.as_ref().map(Remains::document);
+    out.document("runs.cancel", json!({ "run_id": run_id.to_string(), "state": state.to_string(), "edition": left }));
     Ok(Exit::Done)
 }

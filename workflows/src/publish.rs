@@ -6,7 +6,7 @@ use catalog_rules::contracts::publish::{
     PublishOutput, RecordInput, RecordOutput, ResolveSourceInput, ResolveSourceOutput, SealInput, SealOutput,
 };
 use engine_rules::context::{Context, Interrupt, StepDef};
-use engine_rules::failure::Failure;
+use engine_rules::failure::{Disposition, Failure};
 use engine_rules::retry::RetryPolicy;
 
 /// The workflow's name.
@@ -27,7 +27,7 @@ const ABANDON: StepDef<AbandonInput, AbandonOutput> = StepDef::new("abandon", co
 ///
 /// After it returns, the edition is recorded in the Inventory and the seal journal holds no entry for it. A refusal at
 /// the seal, the check or the record takes the journal entry back, so that no later repair records what was refused
-/// (D11); the sealed directory stays for a person to look at.
+/// (D11); the sealed directory stays for a person to look at. After a failure that only gave up trying, the entry stays.
 ///
 /// # Errors
 /// The failure of the step that failed for good.
@@ -57,7 +57,7 @@ pub async fn publish<C: Context>(ctx: &mut C, input: PublishInput) -> Result<Pub
     let abandoning = AbandonInput { product_id: product_id.clone(), edition_id: edition_id.clone() };
     let sealed = match ctx.step(&SEAL, &sealing).await {
         Ok(sealed) => sealed,
-        Err(Interrupt::Failed(failure)) => return Err(abandon(ctx, &abandoning, failure).await),
+        Err(Interrupt::Failed(failure)) => return Err(fail(ctx, &abandoning, failure).await),
         Err(Interrupt::Suspended) => return Err(Interrupt::Suspended),
     };
 
@@ -68,7 +68,7 @@ pub async fn publish<C: Context>(ctx: &mut C, input: PublishInput) -> Result<Pub
     };
     match ctx.step(&CHECK, &checking).await {
         Ok(CheckOutput { .. }) => {}
-        Err(Interrupt::Failed(failure)) => return Err(abandon(ctx, &abandoning, failure).await),
+        Err(Interrupt::Failed(failure)) => return Err(fail(ctx, &abandoning, failure).await),
         Err(Interrupt::Suspended) => return Err(Interrupt::Suspended),
     }
 
@@ -81,7 +81,7 @@ pub async fn publish<C: Context>(ctx: &mut C, input: PublishInput) -> Result<Pub
     };
     let recorded = match ctx.step(&RECORD, &recording).await {
         Ok(recorded) => recorded,
-        Err(Interrupt::Failed(failure)) => return Err(abandon(ctx, &abandoning, failure).await),
+        Err(Interrupt::Failed(failure)) => return Err(fail(ctx, &abandoning, failure).await),
         Err(Interrupt::Suspended) => return Err(Interrupt::Suspended),
     };
 
@@ -96,9 +96,15 @@ pub async fn publish<C: Context>(ctx: &mut C, input: PublishInput) -> Result<Pub
     })
 }
 
-/// Takes the journal entry back and returns the failure that made it necessary. Where that fails too, the first
-/// failure is still the one that a person must see; the entry left behind is told of at the next `open`.
-async fn abandon<C: Context>(ctx: &mut C, abandoning: &AbandonInput, failure: Failure) -> Interrupt {
+/// Returns the failure that ends the run. A refusal takes the journal entry back first, so that no repair records what
+/// was refused (D11); where that fails too, the first failure is still the one that a person must see, and the entry
+/// left behind is told of at the next `open`. A disk or a lock that gave up is no refusal: the entry stays, and the
+/// product's next publish records what was sealed, once its check and every rule pass it.
+async fn fail<C: Context>(ctx: &mut C, abandoning: &AbandonInput, failure: Failure) -> Interrupt {
+    match failure.disposition {
+        Disposition::Terminal => {}
+        Disposition::Retry | Disposition::Operator => return Interrupt::Failed(failure),
+    }
     match ctx.step(&ABANDON, abandoning).await {
         Ok(AbandonOutput { .. }) | Err(Interrupt::Failed(_)) => Interrupt::Failed(failure),
         Err(Interrupt::Suspended) => Interrupt::Suspended,

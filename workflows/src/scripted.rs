@@ -23,13 +23,13 @@ impl Scripted {
         self
     }
 
-    pub fn fail(mut self, step: &'static str, code: &str) -> Self {
-        let failure = Failure {
-            code: code.to_owned(),
-            message: format!("{step} was refused"),
-            disposition: Disposition::Terminal,
-            hint: None,
-        };
+    pub fn fail(self, step: &'static str, code: &str) -> Self {
+        self.fail_as(step, code, Disposition::Terminal)
+    }
+
+    pub fn fail_as(mut self, step: &'static str, code: &str, disposition: Disposition) -> Self {
+        let failure =
+            Failure { code: code.to_owned(), message: format!("{step} was refused"), disposition, hint: None };
         self.answers.push_back((step, Err(Interrupt::Failed(failure))));
         self
     }

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use engine_rules::failure::{ActivityError, Disposition};
 
+use crate::fs::Trouble;
+
 use super::{EXTENSIONS_VARIABLE, SETUP_COMMAND};
 
 /// Why DuckDB did not do what it was asked to.
@@ -79,12 +81,6 @@ impl DuckError {
     }
 }
 
-/// Whether DuckDB's own error is one of the surroundings (disk, memory) rather than of the statement.
-fn is_of_the_surroundings(error: &duckdb::Error) -> bool {
-    let text = error.to_string();
-    ["IO Error", "Out of Memory Error"].iter().any(|kind| text.contains(kind))
-}
-
 impl ActivityError for DuckError {
     fn code(&self) -> &'static str {
         match self {
@@ -100,11 +96,9 @@ impl ActivityError for DuckError {
     fn disposition(&self) -> Disposition {
         match self {
             Self::MissingExtension { .. } => Disposition::Operator,
-            Self::Sql { source, .. } if is_of_the_surroundings(source) => Disposition::Retry,
-            Self::Io { .. } => Disposition::Retry,
-            Self::Sql { .. } | Self::WriteAheadLog { .. } | Self::PathNotText { .. } | Self::NotADatabase { .. } => {
-                Disposition::Terminal
-            }
+            Self::Sql { source, .. } => Trouble::of_duckdb(source).map_or(Disposition::Terminal, Trouble::disposition),
+            Self::Io { source, .. } => Trouble::of(source).disposition(),
+            Self::WriteAheadLog { .. } | Self::PathNotText { .. } | Self::NotADatabase { .. } => Disposition::Terminal,
         }
     }
 
@@ -114,7 +108,9 @@ impl ActivityError for DuckError {
                 Some(format!("{SETUP_COMMAND}, or set {EXTENSIONS_VARIABLE} to the folder that holds v<version>/"))
             }
             Self::WriteAheadLog { .. } => Some("publish the product again: jobctl run publish --product …".to_owned()),
-            Self::Sql { .. } | Self::PathNotText { .. } | Self::NotADatabase { .. } | Self::Io { .. } => None,
+            Self::Sql { source, .. } => Trouble::of_duckdb(source).and_then(Trouble::hint).map(ToOwned::to_owned),
+            Self::Io { source, .. } => Trouble::of(source).hint().map(ToOwned::to_owned),
+            Self::PathNotText { .. } | Self::NotADatabase { .. } => None,
         }
     }
 }

@@ -12,6 +12,7 @@ use engine_rules::failure::{ActivityError, Disposition, Failure};
 
 use super::source::LINE_COLUMN;
 use crate::duck::DuckError;
+use crate::fs::Trouble;
 use crate::metadata_store::MetadataError;
 
 /// What is wrong with a column of a source.
@@ -390,7 +391,8 @@ impl ActivityError for EditionError {
 
     fn disposition(&self) -> Disposition {
         match self {
-            Self::Io { .. } | Self::CopyDiffers { .. } => Disposition::Retry,
+            Self::Io { source, .. } => Trouble::of(source).disposition(),
+            Self::CopyDiffers { .. } => Disposition::Retry,
             Self::Duck(error) => error.disposition(),
             Self::Store(error) => error.disposition(),
             Self::Source(failure) => failure.disposition,
@@ -424,6 +426,7 @@ impl ActivityError for EditionError {
 
     fn hint(&self) -> Option<String> {
         match self {
+            Self::Io { source, .. } => Trouble::of(source).hint().map(ToOwned::to_owned),
             Self::Duck(error) => error.hint(),
             Self::Store(error) => error.hint(),
             Self::Source(failure) => failure.hint.clone(),
@@ -441,8 +444,7 @@ impl ActivityError for EditionError {
                 "a source gives its columns as text and then {LINE_COLUMN}; this one does not, so report it as a fault \
                  of the program"
             )),
-            Self::Io { .. }
-            | Self::Canonical { .. }
+            Self::Canonical { .. }
             | Self::Manifest { .. }
             | Self::Journal { .. }
             | Self::Cancelled

@@ -6,6 +6,8 @@ use catalog_rules::sdmx::model::UrnText;
 use duckdb::arrow::error::ArrowError;
 use engine_rules::failure::{ActivityError, Disposition};
 
+use crate::fs::Trouble;
+
 /// Why the artefact store was not written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum MetadataError {
@@ -140,9 +142,10 @@ impl ActivityError for MetadataError {
     fn disposition(&self) -> Disposition {
         match self {
             // Only a disk may do better the next time; a broken constraint or a wrong statement will not.
-            Self::DuckDb { source, .. } if source.to_string().contains("IO Error") => Disposition::Retry,
-            Self::DuckDb { .. }
-            | Self::Arrow { .. }
+            Self::DuckDb { source, .. } => {
+                Trouble::of_duckdb(source).map_or(Disposition::Terminal, Trouble::disposition)
+            }
+            Self::Arrow { .. }
             | Self::Duplicate { .. }
             | Self::ParentLoop { .. }
             | Self::OutOfRange { .. }
@@ -152,6 +155,21 @@ impl ActivityError for MetadataError {
             | Self::Exists { .. }
             | Self::WalLeft { .. }
             | Self::StorageVersion { .. } => Disposition::Terminal,
+        }
+    }
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::DuckDb { source, .. } => Trouble::of_duckdb(source).and_then(Trouble::hint).map(ToOwned::to_owned),
+            Self::Arrow { .. }
+            | Self::Duplicate { .. }
+            | Self::ParentLoop { .. }
+            | Self::OutOfRange { .. }
+            | Self::Class { .. }
+            | Self::Value { .. }
+            | Self::Orphan { .. }
+            | Self::Exists { .. }
+            | Self::WalLeft { .. }
+            | Self::StorageVersion { .. } => None,
         }
     }
 }

@@ -4,6 +4,8 @@ use std::io;
 
 use engine_rules::failure::{ActivityError, Disposition};
 
+use crate::fs::Trouble;
+
 /// Why a store did not do what it was asked to.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -57,14 +59,7 @@ impl ActivityError for StoreError {
 
     fn disposition(&self) -> Disposition {
         match self {
-            Self::Io { source, .. } => match source.kind() {
-                io::ErrorKind::StorageFull
-                | io::ErrorKind::QuotaExceeded
-                | io::ErrorKind::PermissionDenied
-                | io::ErrorKind::ReadOnlyFilesystem
-                | io::ErrorKind::Unsupported => Disposition::Operator,
-                _ => Disposition::Retry,
-            },
+            Self::Io { source, .. } => Trouble::of(source).disposition(),
             Self::Unsettled { source, .. } => source.disposition(),
             Self::Vanished { .. } => Disposition::Retry,
             Self::BadPath { .. } => Disposition::Terminal,
@@ -73,15 +68,7 @@ impl ActivityError for StoreError {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Io { source, .. } => match source.kind() {
-                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                    Some("make room on the disk, then resume the run".to_owned())
-                }
-                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                    Some("let this user write to the catalog's folder, then resume the run".to_owned())
-                }
-                _ => None,
-            },
+            Self::Io { source, .. } => Trouble::of(source).hint().map(ToOwned::to_owned),
             Self::Unsettled { source, .. } => source.hint(),
             Self::Vanished { .. } | Self::BadPath { .. } => None,
         }

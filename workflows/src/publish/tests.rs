@@ -80,6 +80,16 @@ fn a_refusal_at_seal_check_or_record_takes_the_journal_entry_back() {
 }
 
 #[test]
+fn a_disk_that_gave_up_takes_nothing_back() {
+    for (step, ctx) in [("seal", up_to_build()), ("check", up_to_seal()), ("record", checked())] {
+        let mut ctx = ctx.fail_as(step, "store.io", Disposition::Retry);
+        let Err(Interrupt::Failed(failure)) = now(publish(&mut ctx, input())) else { panic!("{step}") };
+        assert_eq!(failure.code, "store.io", "{step}");
+        assert_eq!(ctx.names().last(), Some(&step), "what was sealed stays in the journal for the repair");
+    }
+}
+
+#[test]
 fn the_first_failure_is_told_even_if_taking_back_fails_too() {
     let mut ctx = up_to_seal().fail("check", "catalog.check").fail("abandon", "io");
     let Err(Interrupt::Failed(failure)) = now(publish(&mut ctx, input())) else { panic!() };

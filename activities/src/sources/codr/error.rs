@@ -5,6 +5,8 @@ use std::io;
 
 use engine_rules::failure::{ActivityError, Disposition};
 
+use crate::fs::Trouble;
+
 /// A source that is not what it says: nothing of it is published.
 ///
 /// `file` is a path, or `archive.zip!member.csv`; `line` is a physical line, from 1.
@@ -231,7 +233,7 @@ impl ActivityError for CodrError {
     fn disposition(&self) -> Disposition {
         match self {
             // A disk or a network share may answer the next time; everything else is in the files themselves.
-            Self::Io { .. } => Disposition::Retry,
+            Self::Io { source, .. } => Trouble::of(source).disposition(),
             Self::NotFound { .. }
             | Self::FileCount { .. }
             | Self::NoDataFile { .. }
@@ -275,7 +277,9 @@ impl ActivityError for CodrError {
 
     fn hint(&self) -> Option<String> {
         let hint = match self {
-            Self::Io { .. } => "look at the disk and the permissions; the step is tried again",
+            Self::Io { source, .. } => {
+                Trouble::of(source).hint().unwrap_or("look at the disk and the permissions; the step is tried again")
+            }
             Self::NotFound { .. } | Self::NoDataFile { .. } => {
                 "check the path given with --source, or the product's entry in jobctl.toml"
             }

@@ -1,0 +1,140 @@
+//! What a cancelled publish leaves behind: its seal is taken back, so that no repair makes live what a person stopped.
+//!
+//! The narrow repair (*catalog* §6.7) cannot tell a seal that a crash interrupted from one that a person cancelled; the
+//! journal of the runs can. So the entry goes when the run ends as cancelled, and, should the process have died just
+//! then, before the product's next publish begins.
+
+use std::sync::Arc;
+
+use activities::edition::{EditionState, list};
+use activities::inventory::{FullInventory, fetch_from};
+use activities::publish::abandon;
+use catalog_rules::contracts::publish::{AbandonInput, OpenOutput, PublishInput};
+use catalog_rules::ids::{EditionId, ProductId};
+use catalog_rules::layout;
+use engine::{Reader, RunDetail, RunFilter, RunId};
+use engine_rules::activity::ActivityContext;
+use engine_rules::failure::ActivityError as _;
+use engine_rules::state::RunState;
+use serde_json::{Value, json};
+
+use crate::exit::Ended;
+use crate::output::Output;
+use crate::wire::{World, engine_error};
+
+/// What stands in the catalog of a publish that was cancelled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Left {
+    /// The run came to record it before it was cancelled.
+    Recorded,
+    /// A sealed edition that no version names, and that none will name.
+    Sealed,
+    /// A half-written edition, which stands in the way of the product's next publish.
+    Unsealed,
+}
+
+/// The edition that a cancelled publish leaves, and what becomes of it.
+#[derive(Debug)]
+pub struct Remains {
+    product_id: ProductId,
+    edition_id: EditionId,
+    left: Left,
+}
+
+impl Remains {
+    /// Says it, with what there is to do.
+    pub fn tell(&self, out: Output) {
+        let Self { product_id, edition_id, left } = self;
+        out.line(match left {
+            Left::Recorded => format!("edition {edition_id} was recorded before, and stays as it is"),
+            Left::Sealed => format!("edition {edition_id} was sealed, and will not be recorded"),
+            Left::Unsealed => format!(
+                "edition {edition_id} is half written; before the next publish: jobctl edition discard {edition_id} \
+                 --product {product_id} --reason …"
+            ),
+        });
+    }
+
+    /// It as a document.
+    pub fn document(&self) -> Value {
+        let left = match self.left {
+            Left::Recorded => "recorded",
+            Left::Sealed => "sealed",
+            Left::Unsealed => "unsealed",
+        };
+        json!({ "product_id": self.product_id, "edition_id": self.edition_id, "left": left })
+    }
+}
+
+/// Takes back the seal of the run, if it is a publish that ended as cancelled and had begun an edition. Returns what it
+/// leaves in the catalog. Repeats are safe.
+///
+/// # Errors
+/// What the engine, the catalog or the disk fails with; the entry may then still be there, and goes before the product's
+/// next publish.
+pub async fn take_back(world: &World, reader: &Reader, run_id: RunId) -> Result<Option<Remains>, Ended> {
+    let detail = reader.run(run_id).await.map_err(|error| engine_error(&error))?;
+    let Some((product_id, edition_id)) = edition_of(&detail) else { return Ok(None) };
+    remove_entry(world, &product_id, &edition_id).await?;
+    let marks = FullInventory::open(fetch_from(Arc::clone(&world.store)))
+        .and_then(|inventory| inventory.marks(&product_id))
+        .map_err(|error| Ended::from(error.to_failure()))?;
+    let editions = list(&world.config.catalog.join(layout::product(&product_id)))
+        .map_err(|error| Ended::from(error.to_failure()))?;
+    let there = editions.into_iter().find(|edition| edition.edition_id == edition_id);
+    let left = match there.map(|edition| edition.state) {
+        _ if marks.contains_key(&edition_id) => Left::Recorded,
+        Some(EditionState::Sealed(_) | EditionState::Unreadable(_)) => Left::Sealed,
+        Some(EditionState::Unsealed) => Left::Unsealed,
+        None => return Ok(None),
+    };
+    Ok(Some(Remains { product_id, edition_id, left }))
+}
+
+/// Takes back the seals of the product's cancelled publishes whose process died before it did so itself.
+///
+/// # Errors
+/// As [`take_back`].
+pub async fn take_back_all(world: &World, reader: &Reader, product_id: &ProductId) -> Result<(), Ended> {
+    let entries = world.store.list(&layout::journals(product_id)).map_err(|error| Ended::from(error.to_failure()))?;
+    if entries.objects.is_empty() {
+        return Ok(());
+    }
+    let filter = RunFilter {
+        states: vec![RunState::Cancelled],
+        workflow: Some(workflows::publish::NAME.to_owned()),
+        labels: [("product".to_owned(), product_id.to_string())].into(),
+        ..RunFilter::default()
+    };
+    for run in reader.runs(&filter).await.map_err(|error| engine_error(&error))? {
+        let detail = reader.run(run.run_id).await.map_err(|error| engine_error(&error))?;
+        if let Some((product_id, edition_id)) = edition_of(&detail)
+            && entries.objects.contains(&format!("{edition_id}.json"))
+        {
+            remove_entry(world, &product_id, &edition_id).await?;
+        }
+    }
+    Ok(())
+}
+
+/// The edition that a cancelled publish had begun.
+fn edition_of(detail: &RunDetail) -> Option<(ProductId, EditionId)> {
+    if detail.run.state != RunState::Cancelled || detail.run.workflow != workflows::publish::NAME {
+        return None;
+    }
+    let input: PublishInput = serde_json::from_value(detail.run.input.clone()).ok()?;
+    let open = detail.steps.iter().find(|step| step.name == "open")?.output.clone()?;
+    let open: OpenOutput = serde_json::from_value(open).ok()?;
+    Some((input.product_id, open.edition_id))
+}
+
+async fn remove_entry(world: &World, product_id: &ProductId, edition_id: &EditionId) -> Result<(), Ended> {
+    let input = AbandonInput { product_id: product_id.clone(), edition_id: edition_id.clone() };
+    let deps = world.publish_deps();
+    let removed = tokio::task::spawn_blocking(move || abandon(&deps, &ActivityContext::detached(), input)).await;
+    match removed {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(error)) => Err(error.to_failure().into()),
+        Err(error) => Err(Ended::usage(format!("the seal journal's entry was not taken back: {error}"))),
+    }
+}
