@@ -97,7 +97,14 @@ struct Columns(Vec<(&'static str, ColumnRole)>);
 
 impl ObservationSource for Columns {
     fn columns(&self) -> Vec<ObservationColumn> {
-        self.0.iter().map(|(name, role)| ObservationColumn { name: (*name).to_owned(), role: *role }).collect()
+        self.0
+            .iter()
+            .map(|(name, role)| ObservationColumn {
+                name: (*name).to_owned(),
+                role: *role,
+                column_type: ColumnType::Text,
+            })
+            .collect()
     }
 
     fn for_each_batch(
