@@ -19,6 +19,7 @@ const EXIT_CODES: &str = "Exit codes: 0 done, 1 the run failed, 2 usage, 3 refus
 
 /// What every command takes.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Options of every command")]
 pub struct Global {
     /// The configuration file; jobctl.toml in the working folder if there is one
     #[arg(long, global = true, value_name = "FILE", env = "JOBCTL_CONFIG")]

@@ -8,6 +8,8 @@ mod publish;
 mod runs;
 
 use clap::CommandFactory as _;
+pub use publish::with_run;
+use serde_json::json;
 
 use crate::args::{Cli, Command, Run};
 use crate::config::{Config, Overrides};
@@ -37,7 +39,7 @@ pub async fn run(cli: Cli, out: Output) -> Result<Exit, Ended> {
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "jobctl", &mut text);
-            out.raw(String::from_utf8_lossy(&text).trim_end());
+            text_or_document(out, "completions", &text);
             Ok(Exit::Done)
         }
         Command::Man => {
@@ -45,8 +47,15 @@ pub async fn run(cli: Cli, out: Output) -> Result<Exit, Ended> {
             clap_mangen::Man::new(Cli::command())
                 .render(&mut text)
                 .map_err(|error| Ended::usage(format!("the manual page cannot be written: {error}")))?;
-            out.raw(String::from_utf8_lossy(&text).trim_end());
+            text_or_document(out, "man", &text);
             Ok(Exit::Done)
         }
     }
+}
+
+/// A text that is itself what was asked for.
+fn text_or_document(out: Output, command: &str, text: &[u8]) {
+    let text = String::from_utf8_lossy(text);
+    out.line(text.trim_end());
+    out.document(command, json!({ "text": text }));
 }

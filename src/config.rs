@@ -1,14 +1,21 @@
 //! `jobctl.toml`: what it may hold, where it is looked for, and how its paths are read.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::ops::RangeInclusive;
+use std::path::{Component, Path, PathBuf};
 
 use catalog_rules::contracts::publish::SourceInput;
 use catalog_rules::ids::ProductId;
+use catalog_rules::layout;
 use serde::Deserialize;
 
 /// The name of the configuration file.
 pub const FILE_NAME: &str = "jobctl.toml";
+
+/// What DuckDB may be given, in MiB: below it no table can be built, above it lies no machine.
+const MEMORY_LIMIT_MB: RangeInclusive<u32> = 128..=16 << 20;
+/// How many threads DuckDB may be given: it starts them all at once.
+const THREADS: RangeInclusive<u32> = 1..=1024;
 
 /// The configuration as it is written. Relative paths are relative to the folder of the file.
 #[derive(Debug, Default, Deserialize)]
@@ -82,7 +89,7 @@ pub struct Config {
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file that was named cannot be read.
-    #[error("{}: {source}", path.display())]
+    #[error("the configuration {} cannot be read: {source}", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -90,7 +97,7 @@ pub enum ConfigError {
         source: std::io::Error,
     },
     /// The file is not what it should be: the message names the key and the line.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {}", path.display(), source.to_string().trim_end())]
     Invalid {
         /// The file.
         path: PathBuf,
@@ -107,6 +114,39 @@ pub enum ConfigError {
         /// What a product id is.
         source: catalog_rules::ids::BadId,
     },
+    /// A key has a value that cannot be meant.
+    #[error("{origin}: {key} is {found}; expected {expected}")]
+    BadSetting {
+        /// The file, or the option of the command line.
+        origin: String,
+        /// The key.
+        key: String,
+        /// Its value.
+        found: String,
+        /// What it should be.
+        expected: &'static str,
+    },
+    /// A folder was expected where something else is.
+    #[error("{} is not a folder; expected the folder of {what}", path.display())]
+    NotAFolder {
+        /// What the folder is for.
+        what: &'static str,
+        /// The place.
+        path: PathBuf,
+    },
+    /// The state would lie among the catalog's own files.
+    #[error(
+        "the state database is at {}, among the files of the catalog {}; expected a folder of its own, since a catalog \
+         is copied and the state belongs to this machine",
+        state.display(),
+        catalog.display()
+    )]
+    StateInCatalog {
+        /// The folder of the state database.
+        state: PathBuf,
+        /// The catalog's folder.
+        catalog: PathBuf,
+    },
     /// The catalog is at a place that this version cannot reach.
     #[error(
         "the catalog is at {url}, and this version keeps catalogs in local folders only: name a folder, or a file:// URL"
@@ -115,6 +155,31 @@ pub enum ConfigError {
         /// The place.
         url: String,
     },
+}
+
+impl ConfigError {
+    /// What to do.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Unreadable { .. } => {
+                "name a file that this user may read with --config, or let jobctl init write one".to_owned()
+            }
+            Self::Invalid { path, .. } | Self::BadProduct { path, .. } => {
+                format!("correct {}, or name another configuration with --config", path.display())
+            }
+            Self::BadSetting { origin, .. } => format!("correct it in {origin}"),
+            Self::NotAFolder { what: "the catalog", .. } => {
+                "name another place with --catalog, or with url under [catalog] in jobctl.toml".to_owned()
+            }
+            Self::NotAFolder { .. } | Self::StateInCatalog { .. } => {
+                "name another place with --state, or with path under [state] in jobctl.toml".to_owned()
+            }
+            Self::UnknownScheme { .. } => {
+                "name a folder with --catalog, or with url under [catalog] in jobctl.toml".to_owned()
+            }
+        }
+    }
 }
 
 /// What the command line says instead of the file.
@@ -143,16 +208,46 @@ impl Config {
             None => Written::default(),
         };
         let base = file.as_deref().and_then(Path::parent).unwrap_or(working_folder).to_owned();
+        let origin = file.as_deref().unwrap_or(Path::new(FILE_NAME)).display().to_string();
+        let blank = |key: String| ConfigError::BadSetting {
+            origin: origin.clone(),
+            key,
+            found: "blank".to_owned(),
+            expected: "a path",
+        };
         let catalog = match (&overrides.catalog, &written.catalog.url) {
-            (Some(url), _) => local_folder(url, working_folder)?,
-            (None, Some(url)) => local_folder(url, &base)?,
+            (Some(url), _) => local_folder(url, "the command line", "--catalog", working_folder)?,
+            (None, Some(url)) => local_folder(url, &origin, "catalog.url", &base)?,
             (None, None) => base.join("catalog"),
         };
         let state = match (&overrides.state, &written.state.path) {
             (Some(path), _) => working_folder.join(path),
+            (None, Some(path)) if is_blank(path) => return Err(blank("state.path".to_owned())),
             (None, Some(path)) => base.join(path),
             (None, None) => base.join("state"),
         };
+        for (what, path) in [("the catalog", &catalog), ("the state database", &state)] {
+            if path.exists() && !path.is_dir() {
+                return Err(ConfigError::NotAFolder { what, path: path.clone() });
+            }
+        }
+        // A catalog may be the working folder itself, with the state in a folder of its own beside the catalog's.
+        let own = [layout::PRODUCTS, layout::INVENTORY].map(|folder| catalog.join(folder));
+        if same_place(&state, &catalog) || own.iter().any(|folder| plain(&state).starts_with(plain(folder))) {
+            return Err(ConfigError::StateInCatalog { state, catalog });
+        }
+        let within = |key: &str, value: Option<u32>, range: RangeInclusive<u32>, expected: &'static str| match value {
+            Some(found) if !range.contains(&found) => Err(ConfigError::BadSetting {
+                origin: origin.clone(),
+                key: key.to_owned(),
+                found: found.to_string(),
+                expected,
+            }),
+            other => Ok(other),
+        };
+        let memory = written.duckdb.memory_limit_mb;
+        let memory = within("duckdb.memory_limit_mb", memory, MEMORY_LIMIT_MB, "128 to 16777216 MiB")?;
+        let threads = within("duckdb.threads", written.duckdb.threads, THREADS, "1 to 1024")?;
         let mut sources = BTreeMap::new();
         for (name, section) in written.sources {
             let product_id: ProductId = name.parse().map_err(|source| ConfigError::BadProduct {
@@ -161,6 +256,19 @@ impl Config {
                 source,
             })?;
             let SourceKind::Codr = section.kind;
+            for (key, paths) in [("files", &section.files), ("metadata", &section.metadata)] {
+                if paths.iter().any(|path| is_blank(path)) {
+                    return Err(blank(format!("a path in sources.{product_id}.{key}")));
+                }
+            }
+            if !(1..=2).contains(&section.files.len()) {
+                return Err(ConfigError::BadSetting {
+                    origin,
+                    key: format!("sources.{product_id}.files"),
+                    found: format!("a list of {}", section.files.len()),
+                    expected: "one path, or two of which one is French",
+                });
+            }
             let text = |path: &PathBuf| base.join(path).display().to_string();
             let input = SourceInput::Codr {
                 files: section.files.iter().map(text).collect(),
@@ -172,8 +280,8 @@ impl Config {
             file,
             catalog,
             state,
-            duckdb_memory_limit_mb: written.duckdb.memory_limit_mb,
-            duckdb_threads: written.duckdb.threads,
+            duckdb_memory_limit_mb: memory,
+            duckdb_threads: threads,
             duckdb_extensions: written.duckdb.extension_directory.map(|path| base.join(path)),
             sources,
         })
@@ -186,9 +294,48 @@ fn read(path: &Path) -> Result<Written, ConfigError> {
     toml::from_str(&text).map_err(|source| ConfigError::Invalid { path: path.to_owned(), source: Box::new(source) })
 }
 
-fn local_folder(url: &str, base: &Path) -> Result<PathBuf, ConfigError> {
-    if let Some(path) = url.strip_prefix("file://") {
-        return Ok(PathBuf::from(path));
+fn is_blank(path: &Path) -> bool {
+    path.to_str().is_some_and(|text| text.trim().is_empty())
+}
+
+/// `path` with `.` and `..` taken out of its text, so that two spellings of one place compare as equal.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                plain.pop();
+            }
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => plain.push(part),
+        }
+    }
+    plain
+}
+
+fn same_place(one: &Path, two: &Path) -> bool {
+    plain(one) == plain(two)
+}
+
+/// The folder that `url` names: a path relative to `base`, or a `file://` URL.
+fn local_folder(url: &str, origin: &str, key: &str, base: &Path) -> Result<PathBuf, ConfigError> {
+    let bad = |expected| ConfigError::BadSetting {
+        origin: origin.to_owned(),
+        key: key.to_owned(),
+        found: format!("{url:?}"),
+        expected,
+    };
+    if url.trim().is_empty() {
+        return Err(bad("a folder, or a file:// URL"));
+    }
+    if let Some(rest) = url.strip_prefix("file://") {
+        let path = rest.strip_prefix("localhost").unwrap_or(rest);
+        if !path.starts_with('/') {
+            return Err(bad("a URL of this machine with an absolute path, such as file:///srv/catalog"));
+        }
+        return percent_decoded(path)
+            .map(PathBuf::from)
+            .ok_or_else(|| bad("two hexadecimal digits after each %, and UTF-8"));
     }
     match url.split_once("://") {
         Some(_) => Err(ConfigError::UnknownScheme { url: url.to_owned() }),
@@ -196,19 +343,38 @@ fn local_folder(url: &str, base: &Path) -> Result<PathBuf, ConfigError> {
     }
 }
 
+/// `text` with each `%` and its two hexadecimal digits made the byte that they stand for.
+fn percent_decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, more)) = rest.split_first() {
+        if *first == b'%' {
+            let digits = std::str::from_utf8(more.get(..2)?).ok().filter(|text| !text.starts_with('+'))?;
+            bytes.push(u8::from_str_radix(digits, 16).ok()?);
+            rest = &more[2..];
+        } else {
+            bytes.push(*first);
+            rest = more;
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
 /// The configuration that `jobctl init` writes.
 #[must_use]
-pub fn template(catalog: &str) -> String {
+pub fn template(catalog: &str, state: &str) -> String {
+    let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
+    let (catalog, state) = (quoted(catalog), quoted(state));
     format!(
         r#"# jobctl's configuration. Relative paths are relative to this file. An unknown key is an error.
 
 [catalog]
 # The catalog's folder.
-url = {catalog:?}
+url = {catalog}
 
 [state]
 # Where the runs are kept: a SQLite database on a local disk, for this machine only.
-path = "state"
+path = {state}
 
 # [duckdb]
 # memory_limit_mb = 1000
@@ -235,8 +401,59 @@ mod tests {
 
     #[test]
     fn the_template_is_a_configuration() {
-        let config = load(&template("catalog")).unwrap();
+        let config = load(&template("catalog", "state")).unwrap();
         assert!(config.catalog.ends_with("catalog") && config.state.ends_with("state"));
+    }
+
+    #[test]
+    fn the_template_holds_any_path() {
+        for name in ["with space", "a\"b'c", "é\u{301}", "back\\slash", "new\nline", "\u{7f}"] {
+            let config = load(&template(name, &format!("state of {name}"))).unwrap();
+            assert!(config.catalog.ends_with(name), "{name:?}: {config:?}");
+            assert!(config.state.ends_with(format!("state of {name}")), "{name:?}: {config:?}");
+        }
+    }
+
+    #[test]
+    fn a_value_that_cannot_be_meant_is_refused_with_its_key() {
+        for (text, key) in [
+            ("[catalog]\nurl=''\n", "catalog.url"),
+            ("[catalog]\nurl='file://catalog'\n", "catalog.url"),
+            ("[catalog]\nurl='file:///a%2'\n", "catalog.url"),
+            ("[catalog]\nurl='jobctl.toml'\n", "catalog"),
+            ("[state]\npath=''\n", "state.path"),
+            ("[state]\npath='jobctl.toml'\n", "state"),
+            ("[state]\npath='./catalog/'\n", "state"),
+            ("[state]\npath='x/../catalog/products/1'\n", "state"),
+            ("[state]\npath='catalog/inventory'\n", "state"),
+            ("[sources.1]\nkind='codr'\nfiles=['']\n", "sources.1.files"),
+            ("[sources.1]\nkind='codr'\nfiles=[]\n", "sources.1.files"),
+            ("[sources.1]\nkind='codr'\nfiles=['a','b','c']\n", "sources.1.files"),
+            ("[sources.1]\nkind='codr'\nfiles=['a']\nmetadata=[' ']\n", "sources.1.metadata"),
+            ("[duckdb]\nmemory_limit_mb=0\n", "duckdb.memory_limit_mb"),
+            ("[duckdb]\nmemory_limit_mb=127\n", "duckdb.memory_limit_mb"),
+            ("[duckdb]\nmemory_limit_mb=4294967295\n", "duckdb.memory_limit_mb"),
+            ("[duckdb]\nthreads=0\n", "duckdb.threads"),
+            ("[duckdb]\nthreads=1000000\n", "duckdb.threads"),
+        ] {
+            let error = load(text).unwrap_err();
+            let message = error.to_string();
+            assert!(message.contains(key) && message.contains("expected"), "{text}: {message}");
+            assert!(!error.hint().is_empty());
+        }
+        load("[catalog]\nurl='.'\n[duckdb]\nmemory_limit_mb=128\nthreads=1\n").unwrap();
+    }
+
+    #[test]
+    fn a_file_url_names_a_folder_of_this_machine() {
+        for (url, path) in [
+            ("file:///srv/my%20catalog", "/srv/my catalog"),
+            ("file://localhost/srv/c", "/srv/c"),
+            ("file:///srv/%C3%A9", "/srv/é"),
+        ] {
+            let config = load(&format!("[catalog]\nurl='{url}'\n")).unwrap();
+            assert_eq!(config.catalog, Path::new(path), "{url}");
+        }
     }
 
     #[test]
@@ -244,7 +461,7 @@ mod tests {
         for (text, key, line) in [
             ("[catalog]\nurl = 'x'\nurll = 'y'\n", "urll", "line 3"),
             ("[schedule]\n", "schedule", "line 1"),
-            ("[sources.1]\nkind = 'codr'\nfiles = []\nfile = 'x'\n", "file", "line 4"),
+            ("[sources.1]\nkind = 'codr'\nfiles = ['a']\nfile = 'x'\n", "file", "line 4"),
         ] {
             let message = load(text).unwrap_err().to_string();
             assert!(message.contains(key) && message.contains(line), "{message}");

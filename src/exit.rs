@@ -87,7 +87,21 @@ impl From<Failure> for Ended {
 
 impl From<crate::config::ConfigError> for Ended {
     fn from(error: crate::config::ConfigError) -> Self {
-        Self::usage(error.to_string())
+        Self::usage(error.to_string()).with_hint(error.hint())
+    }
+}
+
+impl From<clap::Error> for Ended {
+    fn from(error: clap::Error) -> Self {
+        let text = error.render().to_string();
+        if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+            return Self::usage("a command is missing after the last word")
+                .with_hint("jobctl --help names the commands");
+        }
+        // What follows the first empty line is the usage and where the help is.
+        let message = text.split("\n\n").next().unwrap_or_default();
+        Self::usage(message.strip_prefix("error: ").unwrap_or(message).trim_end())
+            .with_hint("the same command with --help instead says what it takes")
     }
 }
 

@@ -22,9 +22,18 @@ fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            let _ = error.print();
-            let exit = if error.use_stderr() { Exit::Usage } else { Exit::Done };
-            return exit.into();
+            if !error.use_stderr() {
+                let _ = error.print();
+                return Exit::Done.into();
+            }
+            // The command line could not be read, so neither could --json: it is looked for among the words.
+            let json = std::env::args_os().skip(1).take_while(|word| word != "--").any(|word| word == "--json");
+            if json {
+                Output::new(true).ended(&exit::Ended::from(error));
+            } else {
+                let _ = error.print();
+            }
+            return Exit::Usage.into();
         }
     };
     init_tracing();

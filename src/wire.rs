@@ -11,6 +11,7 @@ use engine::{Engine, EngineConfig, EngineContext, Registry, SystemClock};
 use engine_rules::clock::Clock;
 use engine_rules::failure::ActivityError;
 
+use crate::cli::with_run;
 use crate::config::Config;
 use crate::exit::{Ended, Exit};
 
@@ -91,7 +92,13 @@ impl World {
 
 /// An error of the engine as a command ends with it.
 pub fn engine_error(error: &engine::EngineError) -> Ended {
-    let ended = Ended::from(error.to_failure());
+    let mut ended = Ended::from(error.to_failure());
+    if let engine::EngineError::WrongState { run, .. }
+    | engine::EngineError::OwnedElsewhere { run, .. }
+    | engine::EngineError::AlreadyDriven { run } = error
+    {
+        ended.failure.hint = ended.failure.hint.map(|hint| with_run(&hint, *run));
+    }
     let is_usage = matches!(error, engine::EngineError::UnknownRun { .. } | engine::EngineError::AmbiguousRun { .. });
     if is_usage { ended.with_exit(Exit::Usage) } else { ended }
 }

@@ -214,7 +214,7 @@ impl EngineContext {
                 format!(
                     "the run asks for more than {HISTORY_LIMIT_STEPS} steps, which is the most that a run may have"
                 ),
-                "cancel it and divide the work among child runs: jobctl runs cancel RUN",
+                "cancel it and divide the work among child runs: jobctl runs cancel RUN --reason …",
             );
             let label = self.label(ask.name);
             return Err(self.block(self.new_write(), failure, Some(label)).await);
@@ -243,8 +243,8 @@ impl EngineContext {
         let failure = operator(
             "engine.replay_mismatch",
             format!("at {position} the workflow does not ask for what the journal holds: {what}"),
-            "go on with the program that began the run, or start anew from a step: \
-             jobctl runs replay RUN --from STEP --reason …",
+            "go on with the program that began the run, or end this run and start a new one: \
+             jobctl runs cancel RUN --reason …",
         );
         let label = self.label(ask.name);
         Err(self.block(self.new_write(), failure, Some(label)).await)
@@ -322,8 +322,8 @@ impl EngineContext {
             operator(
                 "engine.output_unreadable",
                 format!("the recorded output of {step} does not fit this program's type: {error}"),
-                "go on with the program that began the run, or start anew from that step: \
-                 jobctl runs replay RUN --from STEP --reason …",
+                "go on with the program that began the run, or end this run and start a new one: \
+                 jobctl runs cancel RUN --reason …",
             )
         })
     }

@@ -190,12 +190,10 @@ impl ActivityError for EngineError {
     fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Storage { .. } => {
-                "check the space and the permissions of the state directory; the run goes on where it stopped: \
-                 jobctl runs resume RUN"
+                "check the space and the permissions of the state directory; the runs go on where they stopped: \
+                 jobctl runs resume"
             }
-            Self::Closed => {
-                "start the program again; interrupted runs go on where they stopped: jobctl runs resume RUN"
-            }
+            Self::Closed => "start the program again; interrupted runs go on where they stopped: jobctl runs resume",
             Self::NotDurable { .. } => "put the state directory on a local disk, not on a network share",
             Self::Schema { .. } => "use the version of jobctl that wrote it last, or a newer one",
             Self::NoState { .. } => "run a workflow first, or name the state directory with --state",
@@ -206,14 +204,16 @@ impl ActivityError for EngineError {
             Self::TextTooLong { .. } => "use a shorter one",
             Self::IdempotencyConflict { .. } => "use another key for another input",
             Self::WrongState { state, .. } => match state {
-                RunState::Queued => "jobctl serve, or the end of the run that holds its key, lets it begin",
+                RunState::Queued => {
+                    "the end of the run that holds its key lets it begin: jobctl runs list --in running"
+                }
                 RunState::Running | RunState::Waiting => "jobctl runs show RUN says what it does",
                 RunState::Paused | RunState::Blocked => "jobctl runs resume RUN lets it go on",
                 RunState::Succeeded | RunState::Failed | RunState::Cancelled => {
                     "it ended, and that never changes; start a new run"
                 }
             },
-            Self::OwnedElsewhere { .. } | Self::AlreadyDriven { .. } => "jobctl runs watch RUN follows it",
+            Self::OwnedElsewhere { .. } | Self::AlreadyDriven { .. } => "jobctl runs show RUN says where it stands",
             Self::Corrupt { .. } => "keep a copy of the state directory and report this",
         };
         Some(hint.to_owned())

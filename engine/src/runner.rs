@@ -152,8 +152,8 @@ async fn carry_out(inner: Arc<Inner>, handle: RunHandle) -> Result<Outcome, Engi
                 "the run began under version {version} of the workflow {workflow}; this program has {:?}",
                 inner.registry.versions(&workflow)
             ),
-            "go on with a program that has that version (jobctl runs resume RUN), or start anew under this one: \
-             jobctl runs replay RUN --from STEP --reason …",
+            "go on with a program that has that version (jobctl runs resume RUN), or end this run and start a new one: \
+             jobctl runs cancel RUN --reason …",
         );
         return block(&mut ctx, failure).await;
     };
@@ -189,8 +189,8 @@ async fn finish(ctx: &mut EngineContext, output: String) -> Result<Outcome, Engi
             format!(
                 "the workflow ended before it asked for all that the journal holds: recorded {recorded}, requested the end"
             ),
-            "go on with the program that began the run, or start anew from a step: \
-             jobctl runs replay RUN --from STEP --reason …",
+            "go on with the program that began the run, or end this run and start a new one: \
+             jobctl runs cancel RUN --reason …",
         );
         return block(ctx, failure).await;
     }

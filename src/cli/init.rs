@@ -36,8 +36,13 @@ pub fn init(world: &World, out: Output, args: &Init) -> Result<Exit, Ended> {
     if world.config.file.is_none() {
         let path = std::env::current_dir().unwrap_or_default().join(FILE_NAME);
         let folder = path.parent().unwrap_or(Path::new("."));
-        let url = world.config.catalog.strip_prefix(folder).unwrap_or(&world.config.catalog).display().to_string();
-        match create_exclusive(world.fs.as_ref(), &path, template(&url).as_bytes()) {
+        // A catalog that is the working folder itself is `.` there.
+        let relative = |place: &Path| match place.strip_prefix(folder).unwrap_or(place) {
+            inner if inner.as_os_str().is_empty() => ".".to_owned(),
+            inner => inner.display().to_string(),
+        };
+        let text = template(&relative(&world.config.catalog), &relative(&world.config.state));
+        match create_exclusive(world.fs.as_ref(), &path, text.as_bytes()) {
             Ok(Create::Won) => configuration = Some(path),
             Ok(Create::Exists) => {}
             Err(error) => {

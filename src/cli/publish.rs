@@ -107,7 +107,10 @@ pub async fn busy(engine: &Engine, product_id: &ProductId, holder: RunId) -> Res
             "engine.key_held",
             format!("run {holder} is at work on product {product_id}"),
             Disposition::Retry,
-            format!("jobctl runs show {holder} follows it; jobctl run publish --wait waits for it to end"),
+            format!(
+                "jobctl runs show {holder} says where it stands; with --wait, jobctl run publish --product {product_id} \
+                 waits for it to end"
+            ),
             Exit::Busy,
         ),
     };
@@ -183,10 +186,22 @@ fn source(world: &World, product_id: &ProductId, args: &Publish) -> Result<Sourc
             ))
         });
     }
+    if args.source.len() > 2 {
+        return Err(Ended::usage(format!(
+            "--source was given {} times; expected once, or twice of which one is French",
+            args.source.len()
+        ))
+        .with_hint("give one --source per language"));
+    }
     let absolute = |path: &Path| {
-        std::path::absolute(path)
-            .map(|path| path.display().to_string())
-            .map_err(|error| Ended::usage(format!("{}: {error}", path.display())))
+        let path = std::path::absolute(path).map_err(|error| Ended::usage(format!("{}: {error}", path.display())))?;
+        path.to_str().map(str::to_owned).ok_or_else(|| {
+            Ended::usage(format!(
+                "the path {} is not UTF-8, and a run can record only text; expected a path in UTF-8",
+                path.display()
+            ))
+            .with_hint("rename the file, or give a symbolic link to it")
+        })
     };
     Ok(SourceInput::Codr {
         files: args.source.iter().map(|path| absolute(path)).collect::<Result<_, _>>()?,
@@ -285,7 +300,8 @@ fn tell(out: Output, run_id: RunId, outcome: Outcome, took: &str) -> RunEnd {
             out.line(format!("{} in {took}: {}", out.green("done"), what.unwrap_or_default()));
             end("succeeded", Some(output), None, Exit::Done)
         }
-        Outcome::Failed { failure, step } => {
+        Outcome::Failed { mut failure, step } => {
+            failure.hint = failure.hint.map(|hint| with_run(&hint, run_id));
             out.line(format!("{} after {took}{}", out.red("failed"), at(step.as_deref())));
             if !out.is_json() {
                 out.ended(&Ended::from(failure.clone()));
@@ -296,7 +312,7 @@ fn tell(out: Output, run_id: RunId, outcome: Outcome, took: &str) -> RunEnd {
         Outcome::Blocked { mut failure, step } => {
             out.line(format!("{} after {took}{}", out.red("blocked"), at(step.as_deref())));
             let next = format!("then: jobctl runs resume {}", short(&run_id.to_string()));
-            failure.hint = Some(match failure.hint {
+            failure.hint = Some(match failure.hint.map(|hint| with_run(&hint, run_id)) {
                 Some(hint) if hint.contains("runs resume") => hint,
                 Some(hint) => format!("{hint}; {next}"),
                 None => next,
@@ -317,6 +333,32 @@ fn tell(out: Output, run_id: RunId, outcome: Outcome, took: &str) -> RunEnd {
     }
 }
 
+/// A hint's commands with the run's id in place of `RUN`, as a recorded hint has it, so that they can be copied.
+pub fn with_run(hint: &str, run_id: RunId) -> String {
+    let words: Vec<String> = hint
+        .split(' ')
+        .map(|word| match word.strip_prefix("RUN") {
+            Some(rest) if !rest.starts_with(|c: char| c.is_alphanumeric()) => format!("{run_id}{rest}"),
+            Some(_) | None => word.to_owned(),
+        })
+        .collect();
+    words.join(" ")
+}
+
 fn at(step: Option<&str>) -> String {
     step.map(|step| format!(" at {step}")).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hint_names_the_run_that_it_speaks_of() {
+        let run: RunId = "01a22cee-31cf-7805-a9e4-541ecb41bbd5".parse().unwrap();
+        assert_eq!(
+            with_run("resume it (jobctl runs resume RUN), or jobctl runs cancel RUN --reason …; RUNNING", run),
+            format!("resume it (jobctl runs resume {run}), or jobctl runs cancel {run} --reason …; RUNNING")
+        );
+    }
 }

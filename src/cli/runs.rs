@@ -5,7 +5,7 @@ use engine_rules::state::RunState;
 use serde_json::{Value, json};
 
 use super::cancelled::{Remains, take_back};
-use super::publish::stay;
+use super::publish::{stay, with_run};
 use crate::args::{Runs, RunsList};
 use crate::exit::{Ended, Exit};
 use crate::output::{Output, duration, short};
@@ -250,7 +250,7 @@ fn tell(out: Output, detail: &RunDetail) {
                 out.line(format!("      {line}"));
             }
             if let Some(hint) = &failure.hint {
-                out.line(format!("      hint: {hint}"));
+                out.line(format!("      hint: {}", with_run(hint, run.run_id)));
             }
             if let Some(input) = &step.input {
                 out.line(format!("      input: {input}"));
@@ -260,7 +260,7 @@ fn tell(out: Output, detail: &RunDetail) {
     if let Some(failure) = run.failure.as_ref().filter(|_| detail.steps.iter().all(|step| step.failure.is_none())) {
         out.line(format!("  {}: {}", failure.code, failure.message));
         if let Some(hint) = &failure.hint {
-            out.line(format!("  hint: {hint}"));
+            out.line(format!("  hint: {}", with_run(hint, run.run_id)));
         }
     }
     for row in &detail.audit {

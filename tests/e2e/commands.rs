@@ -98,3 +98,101 @@ fn completions_and_the_manual_are_printed() {
     env.jobctl(["--help"]).exits(0).says(&["publish", "Exit codes"]);
     env.jobctl(["inventory", "show", "--catalog", "nowhere"]).exits(3).says(&["nowhere"]);
 }
+
+/// The words of `text` after a `jobctl`, as far as they are a command and its options.
+fn suggestions(text: &str) -> Vec<Vec<String>> {
+    let mut found = Vec::new();
+    for (at, _) in text.match_indices("jobctl ") {
+        let mut words: Vec<String> = Vec::new();
+        for word in text[at + "jobctl ".len()..].split(' ').take(12) {
+            // The end of a clause ends the command.
+            let plain = word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+            let is_option = plain.starts_with("--");
+            let is_word = !plain.is_empty() && plain.bytes().all(|b| b.is_ascii_lowercase());
+            if is_option || (is_word && words.len() < 2) {
+                words.push(plain.to_owned());
+            } else if words.len() < 2 {
+                break;
+            }
+            if plain != word {
+                break;
+            }
+        }
+        found.push(words);
+    }
+    found
+}
+
+#[test]
+fn every_command_that_a_message_names_is_there_with_its_options() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut folders: Vec<_> = ["src", "engine", "workflows", "activities"].map(|name| root.join(name)).into();
+    let mut texts = vec![std::fs::read_to_string(root.join("README.md")).unwrap()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if path.is_dir() && !["target", "tests", "benches"].contains(&name.as_str()) {
+                folders.push(path);
+            } else if path.extension().is_some_and(|it| it == "rs") && name != "tests.rs" {
+                let text = std::fs::read_to_string(&path).unwrap();
+                // A text that goes on in the next line of the source is one line.
+                let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.starts_with("//")).collect();
+                texts.push(lines.join("\n").replace("\\\n", ""));
+            }
+        }
+    }
+    let env = Env::empty();
+    let mut commands: std::collections::BTreeMap<Vec<String>, Vec<String>> = Default::default();
+    for words in texts.iter().flat_map(|text| text.lines()).flat_map(suggestions) {
+        let split = words.iter().position(|word| word.starts_with("--")).unwrap_or(words.len());
+        let (command, options) = words.split_at(split);
+        let known = ["init", "run", "runs", "inventory", "edition", "serve", "completions", "man"];
+        // `jobctl that …` is a sentence and not a command.
+        if command.first().is_some_and(|word| known.contains(&word.as_str())) {
+            commands.entry(command.to_vec()).or_default().extend_from_slice(options);
+        }
+    }
+    assert!(commands.len() >= 8, "{commands:?}");
+    for (command, options) in commands {
+        let two = ["run", "runs", "inventory", "edition"].contains(&command[0].as_str());
+        let command = &command[..if two { command.len().min(2) } else { 1 }];
+        let help = env.jobctl(command.iter().map(String::as_str).chain(["--help"])).exits(0).stdout;
+        for option in options.iter().filter(|option| *option != "--help") {
+            assert!(help.contains(option.as_str()), "{command:?} has no {option}");
+        }
+    }
+}
+
+#[test]
+fn a_command_line_that_cannot_be_read_is_one_document_too() {
+    let env = Env::empty();
+    for args in [
+        vec!["frob"],
+        vec![],
+        vec!["runs"],
+        vec!["runs", "list", "-n", "0"],
+        vec!["run", "publish"],
+        vec!["run", "publish", "--product", "1", "--metadata", "x"],
+        vec!["run", "publish", "--product", "1", "--source", ""],
+        vec!["run", "publish", "--product", "1", "--source", "a", "--source", "b", "--source", "c"],
+        vec!["--config", "", "inventory", "show"],
+        vec!["--config", "nowhere.toml", "inventory", "show"],
+        vec!["--catalog", "", "inventory", "show"],
+        vec!["completions", "sh"],
+    ] {
+        let ran = env.jobctl(args.iter().copied().chain(["--json"])).exits(2);
+        let document = ran.json();
+        assert_eq!(document["schema"], "jobctl.error/1", "{args:?}");
+        assert_eq!(document["exit_code"], 2, "{args:?}");
+        let message = document["failure"]["message"].as_str().unwrap();
+        assert!(!message.is_empty() && !message.starts_with("error"), "{args:?}: {message}");
+        assert!(document["failure"]["hint"].is_string(), "{args:?}");
+        assert_eq!(ran.stderr, "", "{args:?}");
+    }
+    for (args, schema) in [(["completions", "bash"].as_slice(), "jobctl.completions/1"), (&["man"], "jobctl.man/1")] {
+        let document = env.jobctl(args.iter().copied().chain(["--json"])).exits(0).json();
+        assert_eq!(document["schema"], schema);
+        assert!(document["text"].as_str().unwrap().contains("jobctl"));
+    }
+}

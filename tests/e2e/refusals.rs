@@ -179,3 +179,13 @@ fn a_catalog_is_not_made_over_something_else() {
     env.jobctl(["init"]).exits(3).says(&["catalog"]);
     env.jobctl(["run", "publish", "--product", PRODUCT, "--source", "x.zip", "--catalog", "elsewhere"]).exits(3);
 }
+
+#[cfg(unix)]
+#[test]
+fn a_path_that_no_run_can_record_is_a_usage_error() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let env = Env::with_catalog();
+    let name = std::ffi::OsStr::from_bytes(b"caf\xe9.zip");
+    let args = ["run", "publish", "--product", PRODUCT, "--source"].map(std::ffi::OsStr::new);
+    env.jobctl(args.into_iter().chain([name])).exits(2).says(&["UTF-8", "caf"]);
+}

@@ -439,7 +439,7 @@ impl ActivityError for EditionError {
             Self::SealedOtherwise { .. } => {
                 Some("jobctl edition check EDITION --at publish names every difference".to_owned())
             }
-            Self::NotBuilt { .. } => Some("jobctl runs replay RUN --from build --reason …".to_owned()),
+            Self::NotBuilt { .. } => Some("start a new run: jobctl run publish --product …".to_owned()),
             Self::Columns { .. } | Self::Batch { .. } => Some(format!(
                 "a source gives its columns as text and then {LINE_COLUMN}; this one does not, so report it as a fault \
                  of the program"

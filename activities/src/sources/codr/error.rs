@@ -19,6 +19,9 @@ pub enum CodrError {
     #[error("there is no {file}; expected {expected}")]
     NotFound { file: String, expected: &'static str },
 
+    #[error("{file} is {found}; expected a regular file: a full-table zip or a CSV")]
+    NotAFile { file: String, found: &'static str },
+
     #[error("{found} source files were given for product {product_id}; expected one, or two of which one is French")]
     FileCount { product_id: String, found: usize },
 
@@ -30,6 +33,11 @@ pub enum CodrError {
 
     #[error("{file} is not a whole zip archive")]
     BadArchive { file: String, source: io::Error },
+
+    #[error(
+        "the archive {file} is packed in a way that is not read; expected deflated or stored members, without a password"
+    )]
+    ArchivePacking { file: String, source: io::Error },
 
     #[error("the archive {file} holds {}; expected exactly {expected}", list(.found))]
     ArchiveMembers { file: String, found: Vec<String>, expected: String },
@@ -62,6 +70,9 @@ pub enum CodrError {
 
     #[error("{file}, line {line}: the bytes are not UTF-8")]
     NotUtf8 { file: String, line: u64 },
+
+    #[error("{file}, line {line}: there is a zero byte; expected text")]
+    ZeroByte { file: String, line: u64 },
 
     #[error(
         "{file}, line {line}: the record that begins here does not end within {limit} bytes; expected a closing quote"
@@ -191,10 +202,12 @@ impl ActivityError for CodrError {
         match self {
             Self::Io { .. } => "codr.io",
             Self::NotFound { .. } => "codr.not_found",
+            Self::NotAFile { .. } => "codr.not_a_file",
             Self::FileCount { .. } => "codr.file_count",
             Self::NoDataFile { .. } => "codr.no_data_file",
             Self::SourceChanged { .. } => "codr.source_changed",
             Self::BadArchive { .. } => "codr.bad_archive",
+            Self::ArchivePacking { .. } => "codr.archive_packing",
             Self::ArchiveMembers { .. } => "codr.archive_members",
             Self::OtherProduct { .. } | Self::NamedForOther { .. } => "codr.other_product",
             Self::DimensionName { .. } => "codr.dimension_name",
@@ -204,6 +217,7 @@ impl ActivityError for CodrError {
             Self::EmptyFile { .. } => "codr.empty_file",
             Self::NoRows { .. } => "codr.no_rows",
             Self::NotUtf8 { .. } => "codr.not_utf8",
+            Self::ZeroByte { .. } => "codr.zero_byte",
             Self::RecordTooLong { .. } => "codr.record_too_long",
             Self::CellCount { .. } => "codr.cell_count",
             Self::MissingCoordinate { .. } => "codr.missing_coordinate",
@@ -235,10 +249,12 @@ impl ActivityError for CodrError {
             // A disk or a network share may answer the next time; everything else is in the files themselves.
             Self::Io { source, .. } => Trouble::of(source).disposition(),
             Self::NotFound { .. }
+            | Self::NotAFile { .. }
             | Self::FileCount { .. }
             | Self::NoDataFile { .. }
             | Self::SourceChanged { .. }
             | Self::BadArchive { .. }
+            | Self::ArchivePacking { .. }
             | Self::ArchiveMembers { .. }
             | Self::OtherProduct { .. }
             | Self::NamedForOther { .. }
@@ -249,6 +265,7 @@ impl ActivityError for CodrError {
             | Self::EmptyFile { .. }
             | Self::NoRows { .. }
             | Self::NotUtf8 { .. }
+            | Self::ZeroByte { .. }
             | Self::RecordTooLong { .. }
             | Self::CellCount { .. }
             | Self::MissingCoordinate { .. }
@@ -278,16 +295,22 @@ impl ActivityError for CodrError {
     fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Io { source, .. } => {
-                Trouble::of(source).hint().unwrap_or("look at the disk and the permissions; the step is tried again")
+                Trouble::of(source).hint().unwrap_or("look at the disk and the file's permissions, then publish again")
             }
             Self::NotFound { .. } | Self::NoDataFile { .. } => {
                 "check the path given with --source, or the product's entry in jobctl.toml"
             }
+            Self::NotAFile { .. } => {
+                "the bytes are read more than once: save the download as a file on a disk, and give the path of that file"
+            }
             Self::FileCount { .. } => "give one --source per language",
             Self::SourceChanged { .. } => {
-                "put the recorded file back, or take the new one: jobctl runs replay RUN --from resolve_source"
+                "publish again to take the file as it is now; to take the recorded one, put it back first"
             }
             Self::BadArchive { .. } => "the download is not complete: download the file again",
+            Self::ArchivePacking { .. } => {
+                "take the zip as it was downloaded, or unpack it and give the folder with both CSVs"
+            }
             Self::ArchiveMembers { .. }
             | Self::DisplayPivot { .. }
             | Self::WrongColumn { .. }
@@ -303,7 +326,8 @@ impl ActivityError for CodrError {
             Self::NotUtf8 { .. } => {
                 "the file was saved again in another encoding: take the file as it was downloaded, in UTF-8"
             }
-            Self::RecordTooLong { .. }
+            Self::ZeroByte { .. }
+            | Self::RecordTooLong { .. }
             | Self::CellCount { .. }
             | Self::MissingCoordinate { .. }
             | Self::CoordinateParts { .. }

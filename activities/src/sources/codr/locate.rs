@@ -1,6 +1,6 @@
 //! Which files a source is, and what is in them.
 
-use std::fs::File;
+use std::fs::{File, FileType};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -101,12 +101,17 @@ impl OpenFile {
             let file = name.clone();
             move |source: io::Error| CodrError::Io { file, doing, source }
         };
-        let mut file = match File::open(path) {
+        // Looked at before it is opened: to open a pipe that nobody writes to has no end.
+        let kind = match std::fs::metadata(path) {
             Err(source) if source.kind() == io::ErrorKind::NotFound => {
                 return Err(CodrError::NotFound { file: name, expected: "a full-table zip, a CSV or a folder" });
             }
-            other => other.map_err(fault("opening it"))?,
+            other => other.map_err(fault("looking at it"))?.file_type(),
         };
+        if !kind.is_file() {
+            return Err(CodrError::NotAFile { file: name, found: what_it_is(kind) });
+        }
+        let mut file = File::open(path).map_err(fault("opening it"))?;
         let about = file.metadata().map_err(fault("looking at it"))?;
         let seen = (about.len(), about.modified().ok());
         let mut hasher = Sha256::new();
@@ -165,6 +170,24 @@ impl OpenFile {
             Err(source) => Err(CodrError::Io { file: self.path.clone(), doing: "reading its start", source }),
         }
     }
+}
+
+/// What stands at a path where a regular file was expected.
+fn what_it_is(kind: FileType) -> &'static str {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::FileTypeExt as _;
+        if kind.is_fifo() {
+            return "a pipe";
+        }
+        if kind.is_socket() {
+            return "a socket";
+        }
+        if kind.is_char_device() || kind.is_block_device() {
+            return "a device";
+        }
+    }
+    if kind.is_dir() { "a folder" } else { "no file" }
 }
 
 /// The rows of a table: a file, or a member of an archive.
@@ -312,13 +335,25 @@ fn whole(name: &str, input: &mut dyn Read, archived: bool) -> Result<Vec<u8>, Co
             Err(CodrError::MetadataTooLarge { file: name.to_owned(), limit: METADATA_LIMIT })
         }
         Ok(_) => Ok(bytes),
-        Err(source) if archived && is_damage(&source) => Err(CodrError::BadArchive { file: name.to_owned(), source }),
+        Err(source) if archived => Err(archive_fault(name, "reading it", source)),
         Err(source) => Err(CodrError::Io { file: name.to_owned(), doing: "reading it", source }),
     }
 }
 
+/// A fault while a member of the archive `file` was read: in its packing, in its bytes, or in the disk under it.
+pub(super) fn archive_fault(file: &str, doing: &'static str, source: io::Error) -> CodrError {
+    let file = file.to_owned();
+    if source.kind() == io::ErrorKind::Unsupported {
+        CodrError::ArchivePacking { file, source }
+    } else if is_damage(&source) {
+        CodrError::BadArchive { file, source }
+    } else {
+        CodrError::Io { file, doing, source }
+    }
+}
+
 /// Whether a fault lies in the bytes of an archive, and not in the disk that they are read from.
-pub(super) fn is_damage(fault: &io::Error) -> bool {
+fn is_damage(fault: &io::Error) -> bool {
     use io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
     matches!(fault.kind(), InvalidData | InvalidInput | Other | UnexpectedEof)
 }
@@ -326,7 +361,11 @@ pub(super) fn is_damage(fault: &io::Error) -> bool {
 fn bad_archive(path: &str, fault: ZipError) -> CodrError {
     let file = path.to_owned();
     match fault {
-        ZipError::Io(source) if !is_damage(&source) => CodrError::Io { file, doing: "reading the archive", source },
+        ZipError::Io(source) => archive_fault(path, "reading the archive", source),
+        // A member with a password is told so too.
+        ZipError::UnsupportedArchive(_) | ZipError::InvalidPassword => {
+            CodrError::ArchivePacking { file, source: io::Error::other(fault) }
+        }
         other => CodrError::BadArchive { file, source: io::Error::other(other) },
     }
 }

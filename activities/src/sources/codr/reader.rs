@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::sync::Arc;
 
 use super::error::CodrError;
-use super::locate::is_damage;
+use super::locate::archive_fault;
 use super::record::{Border, Span, Split, split_by_borders, split_strict, undoubled};
 
 /// The longest record that is read, in bytes. A label has at most a few hundred characters, and a census row a few
@@ -139,6 +139,11 @@ impl<R: Read> RecordReader<R> {
         let bytes = &self.buffer[self.start..self.start + len];
         self.line += count_lines(bytes);
         self.start += len;
+        // UTF-8, but no text: what a disk leaves where a block was lost.
+        if let Some(at) = bytes.iter().position(|b| *b == 0) {
+            let line = line + count_lines(&bytes[..at]);
+            return Err(CodrError::ZeroByte { file: self.file.to_string(), line });
+        }
         let not_utf8 = |found: &[u8], at: usize| CodrError::NotUtf8 {
             file: self.file.to_string(),
             line: line + count_lines(&found[..at]),
@@ -240,8 +245,8 @@ impl<R: Read> RecordReader<R> {
     }
 
     fn read_fault(&self, source: io::Error) -> CodrError {
-        if self.archived && is_damage(&source) {
-            CodrError::BadArchive { file: self.file.to_string(), source }
+        if self.archived {
+            archive_fault(&self.file, "reading its rows", source)
         } else {
             CodrError::Io { file: self.file.to_string(), doing: "reading its rows", source }
         }

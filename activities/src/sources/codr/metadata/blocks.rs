@@ -73,13 +73,18 @@ fn header(line: &str, delimiter: u8) -> Option<(Block, usize)> {
 ///
 /// # Errors
 /// [`CodrError::MetadataBlock`] without a cube block at the start, [`CodrError::MetadataRecord`] with the line for a
-/// record that cannot be read, [`CodrError::DuplicateMember`], [`CodrError::NotUtf8`].
+/// record that cannot be read, [`CodrError::DuplicateMember`], [`CodrError::NotUtf8`],
+/// [`CodrError::ZeroByte`].
 pub(in super::super) fn parse(file: &Arc<str>, bytes: &[u8], findings: &mut Findings) -> Result<Metadata, CodrError> {
     let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
     let text = std::str::from_utf8(bytes).map_err(|fault| CodrError::NotUtf8 {
         file: file.to_string(),
         line: 1 + bytes[..fault.valid_up_to()].iter().filter(|b| **b == b'\n').count() as u64,
     })?;
+    if let Some(at) = bytes.iter().position(|b| *b == 0) {
+        let line = 1 + bytes[..at].iter().filter(|b| **b == b'\n').count() as u64;
+        return Err(CodrError::ZeroByte { file: file.to_string(), line });
+    }
     let first = text.lines().next().unwrap_or_default();
     let delimiter = delimiter(first);
     let language = match header(first, delimiter) {

@@ -110,6 +110,76 @@ fn files_without_rows_or_text_are_refused() {
 }
 
 #[test]
+fn a_zero_byte_is_refused_with_its_line() {
+    let files = Files::new();
+    let mut bytes = format!("{HEADER}{ROWS}").into_bytes();
+    let at = bytes.len() - 3;
+    bytes[at] = 0;
+    let path = files.put("99100001.csv", &bytes);
+    let fault = told(read(&spec(&[&path])).unwrap_err());
+    assert!(matches!(fault, CodrError::ZeroByte { line: 4, .. }), "{fault}");
+    let path = files.put("99100001.csv", [0; 600]);
+    assert!(matches!(read(&spec(&[&path])), Err(CodrError::ZeroByte { line: 1, .. })));
+    let path = files.put("99100001.csv", format!("{HEADER}{ROWS}"));
+    files.put("99100001_MetaData.csv", META.replacen("Products", "Pro\0ducts", 1));
+    assert_eq!(told(read(&spec(&[&path])).unwrap_err()).code(), "codr.zero_byte");
+}
+
+/// What is no regular file has no end, no second reading or no bytes at all: it is refused before it is opened.
+#[cfg(unix)]
+#[test]
+fn what_is_no_regular_file_is_refused_at_once() {
+    let files = Files::new();
+    let pipe = files.path().join("pipe.csv");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let socket = files.path().join("socket.csv");
+    let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    files.put("folder/99100001.csv/x", "");
+    let folder = files.path().join("folder");
+    for (path, what) in
+        [(pipe.as_path(), "a pipe"), (&socket, "a socket"), (Path::new("/dev/zero"), "a device"), (&folder, "a folder")]
+    {
+        let fault = told(read(&spec(&[path])).unwrap_err());
+        assert!(matches!(fault, CodrError::NotAFile { found, .. } if found == what), "{fault}");
+        let rows = files.put("99100001.csv", format!("{HEADER}{ROWS}"));
+        let with = SourceSpec { metadata: vec![path.to_owned()], ..spec(&[&rows]) };
+        assert_eq!(told(read(&with).unwrap_err()).code(), "codr.not_a_file");
+    }
+}
+
+/// `archive` with a field of each of its members' headers changed: the flags, or the method.
+fn repacked(archive: &[u8], flags: u8, method: u8) -> Vec<u8> {
+    let mut bytes = archive.to_vec();
+    for at in 0..bytes.len() - 11 {
+        // A header's flags and method stand two bytes later in the central directory than before a member.
+        let fields = match &archive[at..at + 4] {
+            b"PK\x03\x04" => at + 6,
+            b"PK\x01\x02" => at + 8,
+            _ => continue,
+        };
+        bytes[fields] |= flags;
+        bytes[fields + 2] = method;
+    }
+    bytes
+}
+
+#[test]
+fn archives_with_a_password_or_another_packing_are_told_apart_from_broken_ones() {
+    let files = Files::new();
+    let csv = format!("{HEADER}{ROWS}");
+    let good: [(&str, &[u8]); 2] = [("99100001.csv", csv.as_bytes()), ("99100001_MetaData.csv", META.as_bytes())];
+    let whole = zipped(&good);
+    let path = files.put("same.zip", repacked(&whole, 0, 8));
+    read(&spec(&[&path])).unwrap();
+    for (name, flags, method) in
+        [("password.zip", 1, 8), ("bzip2.zip", 0, 12), ("lzma.zip", 0, 14), ("zstd.zip", 0, 93)]
+    {
+        let path = files.put(name, repacked(&whole, flags, method));
+        assert_eq!(told(read(&spec(&[&path])).unwrap_err()).code(), "codr.archive_packing", "{name}");
+    }
+}
+
+#[test]
 fn another_product_is_refused_where_it_can_be_told() {
     let other = META.replace("\"99100001\"", "\"99100002\"");
     let fault = refused(&format!("{HEADER}{ROWS}"), Some(&other));
@@ -177,7 +247,7 @@ fn a_source_that_changed_is_refused_with_both_digests() {
     let fault = told(fault);
     assert_eq!(fault.code(), "codr.source_changed");
     assert!(fault.to_string().contains(identity.files[0].sha256.as_str()), "{fault}");
-    assert!(fault.hint().unwrap().contains("--from resolve_source"));
+    assert!(fault.hint().unwrap().contains("publish again"));
     // A metadata CSV that appears beside the data changes the source too.
     files.put("99100001.csv", format!("{HEADER}{ROWS}"));
     files.put("99100001_MetaData.csv", META);
