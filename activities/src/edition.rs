@@ -36,7 +36,9 @@ pub use layout::{EditionFolder, ProductFolder};
 pub use list::{EditionState, ListedEdition, discard, list, unsealed};
 pub use reader::EditionReader;
 pub use seal::{PRODUCER, Phase, SealOrder, Sealed, clear_journal, read_journal, seal};
-pub use source::{ColumnRole, LINE_COLUMN, ObservationColumn, ObservationSource, SourceError, Stop};
+pub use source::{
+    ArtefactSource, ColumnRole, ColumnType, LINE_COLUMN, ObservationColumn, ObservationSource, SourceError, Stop,
+};
 
 use crate::duck::DuckSettings;
 use crate::fs::Fs;
@@ -67,6 +69,7 @@ pub const CRASH_POINTS: &[&str] = &[
     "edition.build.artefacts_written",
     "edition.build.rows_written",
     "edition.seal.journal_written",
+    "edition.seal.lake_in_log",
     "edition.seal.lake_settled",
     "edition.seal.availability_written",
     "edition.seal.store_compacted",

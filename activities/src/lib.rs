@@ -4,7 +4,12 @@ pub mod digest;
 pub mod duck;
 pub mod edition;
 pub mod fs;
+pub mod inventory;
+pub mod lock;
 pub mod metadata_store;
+pub mod publish;
+pub mod sources;
+pub mod store;
 
 #[cfg(test)]
 #[path = "../../tests/support/shared.rs"]

@@ -3,8 +3,11 @@
 //! Nothing here reads a disk, a network or a clock. The caller fetches bytes, hands them over, and carries out what
 //! comes back.
 
+pub mod contracts;
 pub mod ids;
 pub mod instant;
+pub mod inventory;
+pub mod layout;
 pub mod manifest;
 pub mod sdmx;
 pub mod seal_journal;

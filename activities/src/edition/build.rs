@@ -12,11 +12,11 @@ use engine_rules::crash;
 use engine_rules::failure::{ActivityError as _, Disposition};
 
 use super::error::{EditionError, io_error};
-use super::lake::LakeTable;
+use super::lake::{self, LakeTable};
 use super::layout::{EditionFolder, ProductFolder};
 use super::list::{discard, unsealed};
 use super::reader::{read_manifest, refuse_versions};
-use super::source::ObservationSource;
+use super::source::{ArtefactSource, ObservationSource};
 use super::stage::{Staged, stage};
 use super::structures::Structures;
 use super::{Tools, coverage, rows};
@@ -39,7 +39,7 @@ impl std::fmt::Debug for BoundTable<'_> {
 }
 
 /// What to build.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct BuildOrder<'a> {
     /// The product's folder; it is created when it is not there.
     pub product_dir: &'a Path,
@@ -49,10 +49,20 @@ pub struct BuildOrder<'a> {
     pub edition_id: &'a EditionId,
     /// The sealed edition that it extends.
     pub previous: Option<&'a EditionId>,
-    /// Every artefact that the edition is to hold.
-    pub artefacts: &'a [Artefact],
+    /// Every artefact that the edition is to hold, asked for once all rows were read.
+    pub artefacts: &'a dyn ArtefactSource,
     /// Every table that it is to hold.
     pub tables: &'a [BoundTable<'a>],
+}
+
+impl std::fmt::Debug for BuildOrder<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BuildOrder")
+            .field("product_dir", &self.product_dir)
+            .field("edition_id", &self.edition_id)
+            .field("previous", &self.previous)
+            .finish_non_exhaustive()
+    }
 }
 
 /// What a build did.
@@ -60,6 +70,10 @@ pub struct BuildOrder<'a> {
 pub struct Built {
     /// Rows of all tables.
     pub rows: u64,
+    /// Data files that the edition has and the previous one has not.
+    pub new_files: u64,
+    /// Their size.
+    pub new_bytes: u64,
     /// The tables, in the order's order.
     pub tables: Vec<BuiltTable>,
 }
@@ -100,13 +114,19 @@ pub fn build(tools: &Tools<'_>, order: &BuildOrder<'_>) -> Result<Built, Edition
     if let Some((folder, manifest)) = &previous {
         refuse_versions(&session, folder, manifest)?;
     }
-    let structures = Structures::of(order.artefacts, order.tables.iter().map(|table| table.binding.clone()).collect());
     let mut staged = Vec::with_capacity(order.tables.len());
     for (number, table) in order.tables.iter().enumerate() {
-        staged.push((LakeTable::of(table.binding)?, take_in(tools, &session, number, table, &structures)?));
+        staged.push((LakeTable::of(table.binding)?, take_in(tools, &session, number, table)?));
+    }
+    let artefacts = order.artefacts.artefacts().map_err(EditionError::Source)?;
+    let structures = Structures::of(&artefacts, order.tables.iter().map(|table| table.binding.clone()).collect());
+    for ((_, staged), table) in staged.iter().zip(order.tables) {
+        // The seal looks again, at what is stored; here a refusal still changes nothing.
+        let uncoded = coverage::uncoded(&session, &staged.table, &structures, table.binding)?;
+        coverage::refuse_uncoded(table.binding, uncoded)?;
     }
     let store = session.scratch().join(STORE_NAME);
-    write_artefacts(&session, order, &store, &structures, previous.as_ref())?;
+    write_artefacts(&session, order, &artefacts, &store, &structures, previous.as_ref())?;
     crash::point("edition.build.staged");
 
     refuse_unless_next(&product, order)?;
@@ -141,12 +161,13 @@ fn fill(
 ) -> Result<Built, EditionError> {
     fs::copy(store, folder.store()).map_err(io_error("copy", store))?;
     crash::point("edition.build.artefacts_written");
-    let tables = write_rows(tools, session, order, folder, previous.map(|(folder, _)| folder), staged)?;
+    let mut built = write_rows(tools, session, order, folder, previous, staged)?;
     if let Some((from, manifest)) = previous {
         carry_lazy(from, manifest, folder)?;
     }
     crash::point("edition.build.rows_written");
-    Ok(Built { rows: tables.iter().map(|table| table.rows).sum(), tables })
+    built.rows = built.tables.iter().map(|table| table.rows).sum();
+    Ok(built)
 }
 
 fn refuse_unless_next(product: &ProductFolder, order: &BuildOrder<'_>) -> Result<(), EditionError> {
@@ -168,20 +189,17 @@ fn take_in(
     session: &Session,
     number: usize,
     table: &BoundTable<'_>,
-    structures: &Structures,
 ) -> Result<Staged, EditionError> {
     let columns = table.source.columns();
     coverage::check_columns(columns.iter().map(|column| column.name.as_str()), table.binding)?;
-    let staged = stage(tools, session, number, table.source)?;
-    let uncoded = coverage::uncoded(session, &staged.table, structures, table.binding)?;
-    coverage::refuse_uncoded(table.binding, uncoded)?;
-    Ok(staged)
+    stage(tools, session, number, table.source)
 }
 
 /// Stores the order's artefacts and bindings in a fresh store at `path`, outside the product.
 fn write_artefacts(
     session: &Session,
     order: &BuildOrder<'_>,
+    artefacts: &[Artefact],
     path: &Path,
     structures: &Structures,
     previous: Option<&(EditionFolder, Manifest)>,
@@ -198,8 +216,7 @@ fn write_artefacts(
         store.create(Form::Keyed)?;
     }
     store.retain(&keep)?;
-    let changed: Vec<Artefact> =
-        order.artefacts.iter().filter(|artefact| !keep.contains(&artefact.urn())).cloned().collect();
+    let changed: Vec<Artefact> = artefacts.iter().filter(|artefact| !keep.contains(&artefact.urn())).cloned().collect();
     store.write_artefacts(&changed)?;
     for table in order.tables {
         store.write_binding(table.binding)?;
@@ -234,30 +251,41 @@ fn write_rows(
     session: &Session,
     order: &BuildOrder<'_>,
     folder: &EditionFolder,
-    previous: Option<&EditionFolder>,
+    previous: Option<&(EditionFolder, Manifest)>,
     staged: &[(LakeTable, Staged)],
-) -> Result<Vec<BuiltTable>, EditionError> {
-    let inherited = previous.map(EditionFolder::lake).filter(|lake| lake.exists());
+) -> Result<Built, EditionError> {
+    let mut built = Built { rows: 0, new_files: 0, new_bytes: 0, tables: Vec::with_capacity(staged.len()) };
+    let inherited = previous.map(|(folder, _)| folder.lake()).filter(|lake| lake.exists());
     if let Some(lake) = &inherited {
         fs::copy(lake, folder.lake()).map_err(io_error("copy", lake))?;
     } else if staged.is_empty() {
-        return Ok(Vec::new());
+        return Ok(built);
     }
     session.attach_lake(&folder.lake(), folder.data(), Access::Write)?;
     session.run("set up the lake", &format!("CALL {LAKE}.set_option('data_inlining_row_limit', 0)"))?;
     rows::drop_others(session, &staged.iter().map(|(table, _)| table.clone()).collect())?;
-    let mut built = Vec::with_capacity(staged.len());
     for ((table, staged), bound) in staged.iter().zip(order.tables) {
         if tools.context.cancel.is_cancelled() {
             return Err(EditionError::Cancelled);
         }
         let written = rows::write(session, table, staged)?;
-        built.push(BuiltTable {
+        built.tables.push(BuiltTable {
             dataflow: bound.binding.dataflow.clone(),
             rows: staged.rows,
             new_rows: written.new_rows,
             kept_files: written.kept_files,
         });
+    }
+    let before: BTreeSet<&str> = previous
+        .iter()
+        .flat_map(|(_, manifest)| manifest.files_of(Root::Data))
+        .map(|file| file.path.as_str())
+        .collect();
+    for file in lake::referenced_files(session)? {
+        if file.is_current && !file.deletes && !before.contains(file.path.as_str()) {
+            built.new_files += 1;
+            built.new_bytes += file.size_bytes;
+        }
     }
     session.detach(LAKE)?;
     Ok(built)

@@ -23,6 +23,8 @@ pub enum ColumnFault {
     Twice,
     /// It is a second time dimension.
     SecondTime,
+    /// It is part of the key or a measure, and is not delivered as text.
+    NotText,
     /// There is no dimension at all.
     NoKey,
 }
@@ -33,6 +35,7 @@ impl ColumnFault {
             Self::Reserved => "the name is empty or reserved; name the component otherwise",
             Self::Twice => "two columns have this name, and the case of letters does not tell them apart",
             Self::SecondTime => "there is a time dimension already, and a data structure has at most one",
+            Self::NotText => "part of the key or a measure, and not delivered as text; deliver its exact text",
             Self::NoKey => "no column is a dimension, so nothing tells one observation from another",
         }
     }
@@ -229,12 +232,13 @@ pub enum EditionError {
     },
     /// Two rows have one key.
     #[error(
-        "lines {first_line} and {second_line} are the same observation, {key}; each combination of dimensions and \
-         period may occur once. Take one out of the source"
+        "lines {first_line} and {second_line} are the same observation, {}; each combination of dimensions and \
+         period may occur once. Take one out of the source",
+        key.iter().map(|(column, value)| format!("{column} {value}")).collect::<Vec<_>>().join(", ")
     )]
     Duplicate {
         /// The dimensions' values.
-        key: String,
+        key: Vec<(String, String)>,
         /// The first line.
         first_line: i64,
         /// Another one.

@@ -11,7 +11,7 @@ use duckdb::arrow::record_batch::RecordBatch;
 
 use super::Tools;
 use super::error::{ColumnFault, EditionError};
-use super::source::{ColumnRole, LINE_COLUMN, ObservationColumn, ObservationSource, SourceError, Stop};
+use super::source::{ColumnRole, ColumnType, LINE_COLUMN, ObservationColumn, ObservationSource, SourceError, Stop};
 use crate::duck::{DuckError, Session, identifier};
 
 /// Batches that may wait between the source's thread and the one that stages.
@@ -80,7 +80,8 @@ pub fn stage(
     let columns = source.columns();
     check_columns(&columns)?;
     let name = format!("stage_{number}");
-    let list: Vec<String> = columns.iter().map(|column| format!("{} VARCHAR", identifier(&column.name))).collect();
+    let list: Vec<String> =
+        columns.iter().map(|column| format!("{} {}", identifier(&column.name), column.column_type.sql())).collect();
     session
         .run("create a staging table", &format!("CREATE TABLE {name} ({}, {LINE_COLUMN} BIGINT)", list.join(", ")))?;
     let mut measures: Vec<Width> = columns.iter().map(|_| Width::default()).collect();
@@ -91,7 +92,9 @@ pub fn stage(
         .map(|(column, width)| {
             let sql_type = match column.role {
                 ColumnRole::Measure => width.sql_type(&column.name)?,
-                ColumnRole::Dimension | ColumnRole::TimePeriod | ColumnRole::Attribute => "VARCHAR".to_owned(),
+                ColumnRole::Dimension | ColumnRole::TimePeriod | ColumnRole::Attribute => {
+                    column.column_type.sql().to_owned()
+                }
             };
             Ok(LakeColumn { name: column.name, role: column.role, sql_type })
         })
@@ -115,6 +118,11 @@ fn check_columns(columns: &[ObservationColumn]) -> Result<(), EditionError> {
         if let Some(fault) = fault {
             return Err(EditionError::Columns { column: column.name.clone(), fault });
         }
+    }
+    let typed =
+        |column: &&ObservationColumn| column.role != ColumnRole::Attribute && column.column_type != ColumnType::Text;
+    if let Some(column) = columns.iter().find(typed) {
+        return Err(EditionError::Columns { column: column.name.clone(), fault: ColumnFault::NotText });
     }
     if let Some(second) = columns.iter().filter(|column| column.role == ColumnRole::TimePeriod).nth(1) {
         return Err(EditionError::Columns { column: second.name.clone(), fault: ColumnFault::SecondTime });
@@ -177,7 +185,7 @@ fn append(
 /// Looks at a batch before it is staged: its columns, its keys and the width of its measures.
 fn inspect(batch: &RecordBatch, columns: &[ObservationColumn], measures: &mut [Width]) -> Result<(), EditionError> {
     let schema = batch.schema();
-    let expected = columns.iter().map(|column| (column.name.as_str(), DataType::Utf8));
+    let expected = columns.iter().map(|column| (column.name.as_str(), column.column_type.arrow()));
     let expected: Vec<_> = expected.chain([(LINE_COLUMN, DataType::Int64)]).collect();
     let found: Vec<_> =
         schema.fields().iter().map(|field| (field.name().as_str(), field.data_type().clone())).collect();
@@ -189,9 +197,10 @@ fn inspect(batch: &RecordBatch, columns: &[ObservationColumn], measures: &mut [W
     }
     let lines = batch.column(columns.len()).as_primitive::<Int64Type>();
     for ((index, column), width) in columns.iter().enumerate().zip(measures) {
-        let values: &StringArray = batch.column(index).as_string();
+        let values = || -> &StringArray { batch.column(index).as_string() };
         match column.role {
             ColumnRole::Dimension | ColumnRole::TimePeriod => {
+                let values = values();
                 if let Some(row) =
                     (0..values.len()).find(|row| values.is_null(*row)).filter(|_| values.null_count() > 0)
                 {
@@ -199,6 +208,7 @@ fn inspect(batch: &RecordBatch, columns: &[ObservationColumn], measures: &mut [W
                 }
             }
             ColumnRole::Measure => {
+                let values = values();
                 for row in 0..values.len() {
                     if values.is_valid(row) {
                         width.take(&column.name, values.value(row), lines.value(row))?;
@@ -281,8 +291,8 @@ fn refuse_duplicates(session: &Session, staged: &Staged) -> Result<(), EditionEr
         None => Ok(()),
         Some((first_line, second_line, values)) => {
             let names = staged.columns.iter().filter(|column| columns.contains(&identifier(&column.name)));
-            let key = names.zip(values).map(|(column, value)| format!("{} {value}", column.name)).collect::<Vec<_>>();
-            Err(EditionError::Duplicate { key: key.join(", "), first_line, second_line })
+            let key = names.zip(values).map(|(column, value)| (column.name.clone(), value)).collect();
+            Err(EditionError::Duplicate { key, first_line, second_line })
         }
     }
 }

@@ -13,7 +13,7 @@ use duckdb::arrow::array::{Int64Array, RecordBatch, StringArray};
 use duckdb::arrow::datatypes::{DataType, Field, Schema};
 use uuid::Uuid;
 
-use super::source::{ColumnRole, LINE_COLUMN, ObservationColumn, ObservationSource, SourceError, Stop};
+use super::source::{ColumnRole, ColumnType, LINE_COLUMN, ObservationColumn, ObservationSource, SourceError, Stop};
 
 const BATCH_ROWS: u64 = 8192;
 /// Rows of the second and later revisions whose period is among the newest so many differ from the first.
@@ -167,7 +167,8 @@ impl Synthetic {
 
 impl ObservationSource for Synthetic {
     fn columns(&self) -> Vec<ObservationColumn> {
-        let column = |name: &str, role| ObservationColumn { name: name.to_owned(), role };
+        let column =
+            |name: &str, role| ObservationColumn { name: name.to_owned(), role, column_type: ColumnType::Text };
         vec![
             column("GEO", ColumnRole::Dimension),
             column("PRODUCT", ColumnRole::Dimension),

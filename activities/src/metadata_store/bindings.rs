@@ -55,7 +55,7 @@ impl MetadataStore<'_> {
             });
         };
         self.transaction(|| {
-            self.delete(&BTreeSet::from([urn.clone()]))?;
+            self.delete([&urn].into_iter())?;
             let mut writer = super::Writer::new(self.target);
             writer.put(
                 &schema::ARTEFACT,
@@ -136,7 +136,8 @@ impl MetadataStore<'_> {
     pub(super) fn retain_bindings(&self, keep: &BTreeSet<UrnText>) -> Result<(), MetadataError> {
         let bound = self.read_bindings()?;
         let gone = bound.iter().filter(|binding| !keep.contains(&binding.dataflow));
-        self.delete(&gone.map(|binding| binding_urn(&binding.dataflow)).collect())?;
+        let gone: Vec<UrnText> = gone.map(|binding| binding_urn(&binding.dataflow)).collect();
+        self.delete(gone.iter())?;
         let kept = keep.iter().map(|urn| literal(urn)).collect::<Vec<_>>().join(", ");
         let unkept = if kept.is_empty() { "true".to_owned() } else { format!("dataflow_urn NOT IN ({kept})") };
         self.delete_availability(&unkept)

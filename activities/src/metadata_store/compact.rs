@@ -18,7 +18,8 @@ const TO: &str = "jobctl_compact_to";
 ///
 /// `to` is written at the storage version of `from`, its rows lie in the order in which they are read, and its sequences go on
 /// behind the ids in it. After it returns, `to` is checkpointed and closed and has no write-ahead log; it is not fsynced.
-/// `conn` must not be in a transaction, and neither file may be attached to it. On an error there is no `to`.
+/// `conn` must not be in a transaction, and neither file may be attached to it. On an error there is no `to`; after a
+/// crash there may be one, which the caller removes before the next attempt.
 ///
 /// # Errors
 /// [`MetadataError::WalLeft`] when a log lies beside `from`, [`MetadataError::Exists`] when `to` is there,

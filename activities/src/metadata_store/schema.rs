@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 /// In which form the tables are created (*edition* §7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// While an edition is built: with every key, so that a row written twice is refused.
+    /// While an edition is built: with every primary key, so that a row written twice is refused.
     Keyed,
     /// Once it is sealed: without the key of `artefact_ref`, which is as large as its rows and enforces nothing in a
     /// file that is never written.
@@ -30,7 +30,6 @@ pub(super) struct Table {
     /// The columns in order, in groups so that the many columns of a format are listed once.
     columns: &'static [&'static [Column]],
     pub(super) key: &'static [&'static str],
-    unique: &'static [&'static str],
     pub(super) owner: Owner,
     /// How the rows lie in a compacted store: by owner, then in the order in which they are read.
     pub(super) order: &'static [&'static str],
@@ -102,7 +101,6 @@ pub(super) const META: Table = Table {
     name: "_meta",
     columns: &[&[("key", TEXT), ("value", TEXT)]],
     key: &["key"],
-    unique: &[],
     owner: Owner::Nobody,
     order: &["key"],
 };
@@ -134,7 +132,6 @@ pub(super) const ARTEFACT: Table = Table {
         ("uri", VARCHAR),
     ]],
     key: &["urn"],
-    unique: &["artefact_type", "agency_id", "resource_id", "version"],
     owner: Owner::Column("urn"),
     order: &["urn"],
 };
@@ -143,7 +140,6 @@ pub(super) const ARTEFACT_REF: Table = Table {
     name: "artefact_ref",
     columns: &[&[("source_urn", TEXT), ("target_urn", TEXT), ("role", TEXT), ("ordinal", "INTEGER")]],
     key: &["source_urn", "target_urn", "role"],
-    unique: &[],
     owner: Owner::Column("source_urn"),
     order: &["source_urn", "target_urn", "role"],
 };
@@ -152,7 +148,6 @@ pub(super) const LOCALIZED_TEXT: Table = Table {
     name: "localized_text",
     columns: &[&[("owner_urn", TEXT), ("field", TEXT), ("lang", TEXT), ("text", TEXT)]],
     key: &["owner_urn", "field", "lang"],
-    unique: &[],
     owner: Owner::Column("owner_urn"),
     order: &["owner_urn", "field", "lang"],
 };
@@ -170,7 +165,6 @@ pub(super) const ANNOTATION: Table = Table {
         ("value", VARCHAR),
     ]],
     key: &["id"],
-    unique: &[],
     owner: Owner::Column("owner_artefact_urn"),
     order: &["owner_artefact_urn", "owner_urn", "ordinal"],
 };
@@ -182,7 +176,6 @@ pub(super) const ANNOTATION_TEXT: Table = Table {
     name: "annotation_text",
     columns: &[&[("annotation_id", "BIGINT NOT NULL"), ("lang", TEXT), ("text", TEXT)]],
     key: &["annotation_id", "lang"],
-    unique: &[],
     owner: BY_ANNOTATION,
     order: &["annotation_id", "lang"],
 };
@@ -198,7 +191,6 @@ pub(super) const ANNOTATION_URL: Table = Table {
         ("link_type", VARCHAR),
     ]],
     key: &["annotation_id", "position"],
-    unique: &[],
     owner: BY_ANNOTATION,
     order: &["annotation_id", "position"],
 };
@@ -216,7 +208,6 @@ pub(super) const LINK: Table = Table {
         ("hreflang", VARCHAR),
     ]],
     key: &["owner_urn", "position"],
-    unique: &[],
     owner: Owner::Column("owner_artefact_urn"),
     order: &["owner_artefact_urn", "owner_urn", "position"],
 };
@@ -233,7 +224,6 @@ pub(super) const AGENCY: Table = Table {
         ("position", "INTEGER"),
     ]],
     key: &["agency_urn"],
-    unique: &["scheme_urn", "agency_id"],
     owner: Owner::Column("scheme_urn"),
     order: &["scheme_urn", "position"],
 };
@@ -255,7 +245,6 @@ pub(super) const ORGANISATION_CONTACT: Table = Table {
         ("contact_id", VARCHAR),
     ]],
     key: &["id"],
-    unique: &[],
     owner: Owner::Through { column: "owner_urn", table: "agency", key: "agency_urn", owner: "scheme_urn" },
     order: &["owner_urn", "ordinal"],
 };
@@ -277,7 +266,6 @@ pub(super) const CODE: Table = Table {
         ("geo_cell", VARCHAR),
     ]],
     key: &["code_urn"],
-    unique: &["codelist_urn", "code_id"],
     owner: Owner::Column("codelist_urn"),
     order: &["codelist_urn", "position"],
 };
@@ -292,7 +280,6 @@ pub(super) const CODELIST_EXTENSION: Table = Table {
         ("selection_mode", VARCHAR),
     ]],
     key: &["codelist_urn", "position"],
-    unique: &[],
     owner: Owner::Column("codelist_urn"),
     order: &["codelist_urn", "position"],
 };
@@ -307,7 +294,6 @@ pub(super) const CODE_SELECTION_MEMBER: Table = Table {
         ("cascade", VARCHAR),
     ]],
     key: &["codelist_urn", "position", "member_idx"],
-    unique: &[],
     owner: Owner::Column("codelist_urn"),
     order: &["codelist_urn", "position", "member_idx"],
 };
@@ -342,7 +328,6 @@ pub(super) const CONCEPT: Table = Table {
         ],
     ],
     key: &["concept_urn"],
-    unique: &["scheme_urn", "concept_id"],
     owner: Owner::Column("scheme_urn"),
     order: &["scheme_urn", "position"],
 };
@@ -358,7 +343,6 @@ pub(super) const DATA_STRUCTURE: Table = Table {
         ("has_groups", FALSE),
     ]],
     key: &["urn"],
-    unique: &[],
     owner: Owner::Column("urn"),
     order: &["urn"],
 };
@@ -395,7 +379,6 @@ pub(super) const DSD_COMPONENT: Table = Table {
         ],
     ],
     key: &["dsd_urn", "component_id"],
-    unique: &[],
     owner: Owner::Column("dsd_urn"),
     order: &["dsd_urn", "position"],
 };
@@ -410,7 +393,6 @@ pub(super) const DSD_GROUP: Table = Table {
         ("position", "INTEGER"),
     ]],
     key: &["dsd_urn", "group_id"],
-    unique: &[],
     owner: Owner::Column("dsd_urn"),
     order: &["dsd_urn", "position"],
 };
@@ -419,7 +401,6 @@ pub(super) const GROUP_DIMENSION: Table = Table {
     name: "group_dimension",
     columns: &[&[("dsd_urn", TEXT), ("group_id", TEXT), ("dimension_id", TEXT), ("position", "INTEGER")]],
     key: &["dsd_urn", "group_id", "dimension_id"],
-    unique: &[],
     owner: Owner::Column("dsd_urn"),
     order: &["dsd_urn", "group_id", "position"],
 };
@@ -437,7 +418,6 @@ pub(super) const DSD_METADATA_ATTRIBUTE: Table = Table {
         ("uri", VARCHAR),
     ]],
     key: &["dsd_urn", "attribute_id"],
-    unique: &[],
     owner: Owner::Column("dsd_urn"),
     order: &["dsd_urn", "position"],
 };
@@ -446,7 +426,6 @@ pub(super) const DATAFLOW: Table = Table {
     name: "dataflow",
     columns: &[&[("urn", TEXT), ("dsd_urn", VARCHAR), ("dimension_constraint", TEXTS)]],
     key: &["urn"],
-    unique: &[],
     owner: Owner::Column("urn"),
     order: &["urn"],
 };
@@ -468,7 +447,6 @@ pub(super) const DATAFLOW_BINDING: Table = Table {
         ("series_attributes_location", VARCHAR),
     ]],
     key: &["urn"],
-    unique: &[],
     owner: Owner::Column("urn"),
     order: &["dataflow_urn"],
 };
@@ -477,7 +455,6 @@ pub(super) const AVAILABILITY: Table = Table {
     name: "availability",
     columns: &[&[("dataflow_urn", TEXT), ("observations", "BIGINT NOT NULL")]],
     key: &["dataflow_urn"],
-    unique: &[],
     owner: Owner::Nobody,
     order: &["dataflow_urn"],
 };
@@ -492,7 +469,6 @@ pub(super) const AVAILABILITY_VALUE: Table = Table {
         ("value", TEXT),
     ]],
     key: &["dataflow_urn", "dimension_position", "position"],
-    unique: &[],
     // Availability goes with its binding, and stays when its dataflow is written anew.
     owner: Owner::Nobody,
     order: &["dataflow_urn", "dimension_position", "position"],
@@ -546,9 +522,6 @@ pub(super) fn ddl(schema: &str, form: Form, starts: &[i64]) -> String {
         };
         if keyed {
             lines.push(format!("PRIMARY KEY ({})", quoted(table.key)));
-        }
-        if !table.unique.is_empty() {
-            lines.push(format!("UNIQUE ({})", quoted(table.unique)));
         }
         let _ = writeln!(sql, "CREATE TABLE {schema}.\"{}\" ({});", table.name, lines.join(", "));
     }

@@ -64,3 +64,14 @@ pub trait ActivityError: std::error::Error {
         Failure { code: self.code().to_owned(), message, disposition: self.disposition(), hint: self.hint() }
     }
 }
+
+/// For an activity that cannot fail.
+impl ActivityError for std::convert::Infallible {
+    fn code(&self) -> &'static str {
+        match *self {}
+    }
+
+    fn disposition(&self) -> Disposition {
+        match *self {}
+    }
+}

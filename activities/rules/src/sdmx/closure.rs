@@ -55,7 +55,8 @@ impl Graph {
 
     /// The closure of `dataflow`: what it and its data structure refer to, transitively; every artefact other than a
     /// dataflow or a binding that refers to either; and what those refer to, transitively. The dataflow and its data
-    /// structure belong to it. Another dataflow of the same data structure refers to it and is left out.
+    /// structure belong to it. Another dataflow of the same data structure refers to it and is left out, unless
+    /// something within the closure refers to that dataflow.
     ///
     /// Empty when the dataflow is not held.
     #[must_use]

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::duck::{Access, DuckSettings};
 use crate::edition::stage::stage;
-use crate::edition::{LINE_COLUMN, ObservationColumn, ObservationSource, SourceError, Stop, Tools};
+use crate::edition::{ColumnType, LINE_COLUMN, ObservationColumn, ObservationSource, SourceError, Stop, Tools};
 use crate::fs::RealFs;
 
 fn held(rows: &[u64]) -> Vec<super::Held> {
@@ -45,7 +45,8 @@ struct Of<'a>(&'a Table);
 
 impl ObservationSource for Of<'_> {
     fn columns(&self) -> Vec<ObservationColumn> {
-        let column = |name: &str, role| ObservationColumn { name: name.to_owned(), role };
+        let column =
+            |name: &str, role| ObservationColumn { name: name.to_owned(), role, column_type: ColumnType::Text };
         vec![
             column("K", ColumnRole::Dimension),
             column("TIME_PERIOD", ColumnRole::TimePeriod),

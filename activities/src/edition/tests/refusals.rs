@@ -97,7 +97,14 @@ struct Columns(Vec<(&'static str, ColumnRole)>);
 
 impl ObservationSource for Columns {
     fn columns(&self) -> Vec<ObservationColumn> {
-        self.0.iter().map(|(name, role)| ObservationColumn { name: (*name).to_owned(), role: *role }).collect()
+        // `N` alone is no text.
+        let typed = |name: &str| if name == "N" { ColumnType::SmallInt } else { ColumnType::Text };
+        let column = |(name, role): &(&str, ColumnRole)| ObservationColumn {
+            name: (*name).to_owned(),
+            role: *role,
+            column_type: typed(name),
+        };
+        self.0.iter().map(column).collect()
     }
 
     fn for_each_batch(
@@ -114,12 +121,14 @@ fn columns_that_are_no_observations_are_refused() {
     let mut world = World::new();
     three_columns(&mut world);
     let base = [("GEO", Dimension), ("TIME_PERIOD", TimePeriod), ("OBS_VALUE", Measure)];
-    let cases: [(&[(&'static str, ColumnRole)], ColumnFault); 5] = [
+    let cases: [(&[(&'static str, ColumnRole)], ColumnFault); 7] = [
         (&[("filename", Attribute)], ColumnFault::Reserved),
         (&[("_LINE", Attribute)], ColumnFault::Reserved),
         (&[("", Attribute)], ColumnFault::Reserved),
         (&[("geo", Attribute)], ColumnFault::Twice),
         (&[("T2", TimePeriod)], ColumnFault::SecondTime),
+        (&[("N", Dimension)], ColumnFault::NotText),
+        (&[("N", Measure)], ColumnFault::NotText),
     ];
     for (more, expected) in cases {
         let columns = Columns(base.iter().chain(more).copied().collect());

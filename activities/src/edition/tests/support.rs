@@ -199,7 +199,8 @@ pub struct Rows(pub Vec<(Option<&'static str>, Option<&'static str>, Option<&'st
 
 impl ObservationSource for Rows {
     fn columns(&self) -> Vec<ObservationColumn> {
-        let column = |name: &str, role| ObservationColumn { name: name.to_owned(), role };
+        let column =
+            |name: &str, role| ObservationColumn { name: name.to_owned(), role, column_type: ColumnType::Text };
         vec![
             column("GEO", ColumnRole::Dimension),
             column("TIME_PERIOD", ColumnRole::TimePeriod),

@@ -1,0 +1,23 @@
+//! Reading and writing the Inventory of a catalog (*catalog* §6.6): what [`catalog_rules::inventory`] decides, carried
+//! out on a [`Store`](crate::store::Store).
+
+mod error;
+mod head;
+mod init;
+mod reader;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+pub use error::{InventoryError, LeafFault};
+pub use head::{Alert, Head, RootFault};
+pub use init::{Init, Initialised, init_catalog, open_catalog};
+pub use reader::{Fetch, FullInventory, LiveEdition, LiveInventory, fetch_from};
+pub use writer::{Committed, Writer, advance_current};
+
+/// The crash points of this module, in the order in which a version reaches them.
+pub const CRASH_POINTS: &[&str] =
+    &["inventory.before_leaves", "inventory.after_leaves", "inventory.after_root", "inventory.after_current"];
+
+/// The crash points of the creation of a catalog, in order.
+pub const INIT_CRASH_POINTS: &[&str] = &["inventory.after_catalog_json", "inventory.after_first_root"];

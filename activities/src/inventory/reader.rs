@@ -1,0 +1,340 @@
+//! Readers of the Inventory, over a function that fetches (*catalog* §6.4, The live view).
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use catalog_rules::ids::{EditionId, ProductId, Sha256Hex};
+use catalog_rules::instant::Instant;
+use catalog_rules::inventory::{
+    ArtefactRecords, Document as _, EntryState, Kind, Leaf, LeafEntry, MAX_BASE_AHEAD_MS, Mark, Root, SchemaVersion,
+    Seq,
+};
+use catalog_rules::layout;
+
+use super::error::{InventoryError, LeafFault};
+use super::head::{Alert, FetchRef, Head, find_head};
+use crate::store::{Store, StoreError};
+
+/// How a reader gets an object: its bytes, or `None` when there is none.
+pub type Fetch = Box<dyn Fn(&str) -> Result<Option<Bytes>, StoreError> + Send + Sync>;
+
+/// A [`Fetch`] that asks `store`.
+#[must_use]
+pub fn fetch_from(store: Arc<dyn Store>) -> Fetch {
+    Box::new(move |path| store.get(path))
+}
+
+/// The leaves that were read, by their hash. A leaf never changes, so one that was read is never read again while a
+/// version names it.
+#[derive(Debug, Default)]
+pub(super) struct LeafCache(Mutex<HashMap<Sha256Hex, Arc<Leaf>>>);
+
+impl LeafCache {
+    /// The leaf of `product` with this hash, fetched and verified.
+    pub(super) fn leaf(
+        &self,
+        fetch: FetchRef<'_>,
+        product: &ProductId,
+        sha256: &Sha256Hex,
+    ) -> Result<Arc<Leaf>, InventoryError> {
+        if let Some(leaf) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(sha256) {
+            return Ok(Arc::clone(leaf));
+        }
+        let path = layout::leaf(sha256);
+        let bytes = fetch(&path)?;
+        let leaf = decode_leaf(bytes.as_deref(), product, sha256).map_err(|fault| InventoryError::Leaf {
+            product: product.clone(),
+            path,
+            fault,
+        })?;
+        let leaf = Arc::new(leaf);
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(sha256.clone(), Arc::clone(&leaf));
+        Ok(leaf)
+    }
+
+    /// Every leaf of `root`; the ones that it does not name are forgotten.
+    pub(super) fn leaves(
+        &self,
+        fetch: FetchRef<'_>,
+        root: &Root,
+    ) -> Result<BTreeMap<ProductId, Arc<Leaf>>, InventoryError> {
+        let leaf = |(product, reference): (&ProductId, &catalog_rules::inventory::ProductRef)| {
+            Ok((product.clone(), self.leaf(fetch, product, &reference.leaf_sha256)?))
+        };
+        let leaves: BTreeMap<_, _> = root.products.iter().map(leaf).collect::<Result<_, InventoryError>>()?;
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() > leaves.len() {
+            let named: std::collections::HashSet<_> = root.products.values().map(|r| &r.leaf_sha256).collect();
+            known.retain(|sha256, _| named.contains(sha256));
+        }
+        Ok(leaves)
+    }
+}
+
+fn decode_leaf(bytes: Option<&[u8]>, product: &ProductId, sha256: &Sha256Hex) -> Result<Leaf, LeafFault> {
+    let bytes = bytes.ok_or(LeafFault::Missing)?;
+    let found = Sha256Hex::of(bytes);
+    if found != *sha256 {
+        return Err(LeafFault::Hash { found });
+    }
+    let leaf = Leaf::decode(bytes).map_err(LeafFault::Document)?;
+    if leaf.product_id == *product { Ok(leaf) } else { Err(LeafFault::Product { found: leaf.product_id }) }
+}
+
+struct Chain {
+    fetch: Fetch,
+    head: Head,
+    leaves: LeafCache,
+    alerts: Vec<Alert>,
+}
+
+impl Chain {
+    fn open(fetch: Fetch) -> Result<Self, InventoryError> {
+        let found = find_head(&fetch, None)?;
+        Ok(Self { fetch, head: found.head, leaves: LeafCache::default(), alerts: found.alerts })
+    }
+
+    /// Looks for a newer version. On an error the last one stays.
+    fn refresh(&mut self) -> Result<bool, InventoryError> {
+        let found = find_head(&self.fetch, Some(self.head.clone()))?;
+        let moved = found.head.root_sha256 != self.head.root_sha256;
+        self.head = found.head;
+        self.alerts = found.alerts;
+        Ok(moved)
+    }
+
+    fn leaf(&self, root: &Root, product: &ProductId) -> Result<Option<Arc<Leaf>>, InventoryError> {
+        root.leaf_sha256(product).map(|sha256| self.leaves.leaf(&self.fetch, product, sha256)).transpose()
+    }
+}
+
+/// A live edition, as routing needs it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LiveEdition {
+    /// The product.
+    pub product_id: ProductId,
+    /// What the product holds.
+    pub kind: Kind,
+    /// The edition.
+    pub edition_id: EditionId,
+    /// The SHA-256 of its manifest: verify it before anything else of the edition is read.
+    pub manifest_sha256: Sha256Hex,
+    /// The store schema that it was written at.
+    pub schema_version: SchemaVersion,
+    /// When it went live.
+    pub live_since: Instant,
+    /// The dataflows of its bindings; `None` in entries of older writers.
+    pub dataflows: Option<Vec<String>>,
+    /// The bytes of its required files; `None` in entries of older writers.
+    pub pull_bytes: Option<u64>,
+    /// Its artefact records; `None` in entries of older writers.
+    pub artefacts: Option<ArtefactRecords>,
+}
+
+impl LiveEdition {
+    fn new(leaf: &Leaf, entry: &LeafEntry) -> Self {
+        Self {
+            product_id: leaf.product_id.clone(),
+            kind: leaf.kind,
+            edition_id: entry.edition_id.clone(),
+            manifest_sha256: entry.manifest_sha256.clone(),
+            schema_version: entry.schema_version.clone(),
+            live_since: entry.state_changed_at,
+            dataflows: entry.dataflows.clone(),
+            pull_bytes: entry.pull_bytes,
+            artefacts: entry.artefacts.clone(),
+        }
+    }
+}
+
+/// What the public may see: live editions and nothing else. A product without one is not in it.
+pub struct LiveInventory(Chain);
+
+impl fmt::Debug for LiveInventory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LiveInventory").field("seq", &self.seq()).finish_non_exhaustive()
+    }
+}
+
+impl LiveInventory {
+    /// Reads the newest version.
+    ///
+    /// # Errors
+    /// [`InventoryError`] when there is none, or the store cannot tell.
+    pub fn open(fetch: Fetch) -> Result<Self, InventoryError> {
+        Chain::open(fetch).map(Self)
+    }
+
+    /// Looks for a newer version, and says whether there is one. On an error the last one stays.
+    ///
+    /// # Errors
+    /// [`InventoryError`] when the store cannot tell, or the fallback fails closed.
+    pub fn refresh(&mut self) -> Result<bool, InventoryError> {
+        self.0.refresh()
+    }
+
+    /// The version that is shown.
+    #[must_use]
+    pub fn seq(&self) -> Seq {
+        self.0.head.seq()
+    }
+
+    /// What the last look passed over.
+    #[must_use]
+    pub fn alerts(&self) -> &[Alert] {
+        &self.0.alerts
+    }
+
+    /// The live editions of `product`, one a schema version.
+    ///
+    /// # Errors
+    /// [`InventoryError::Leaf`] when the product's leaf is missing or damaged.
+    pub fn product(&self, product: &ProductId) -> Result<Vec<LiveEdition>, InventoryError> {
+        let leaf = self.0.leaf(&self.0.head.root, product)?;
+        Ok(leaf.iter().flat_map(|leaf| leaf.live().map(|entry| LiveEdition::new(leaf, entry))).collect())
+    }
+
+    /// The head of `product` for readers of `schema_version`.
+    ///
+    /// # Errors
+    /// [`InventoryError::Leaf`] when the product's leaf is missing or damaged.
+    pub fn head(
+        &self,
+        product: &ProductId,
+        schema_version: &SchemaVersion,
+    ) -> Result<Option<LiveEdition>, InventoryError> {
+        let leaf = self.0.leaf(&self.0.head.root, product)?;
+        Ok(leaf.and_then(|leaf| leaf.head(schema_version).map(|entry| LiveEdition::new(&leaf, entry))))
+    }
+
+    /// All live editions, by product.
+    ///
+    /// # Errors
+    /// [`InventoryError::Leaf`] when a leaf is missing or damaged.
+    pub fn editions(&self) -> Result<Vec<LiveEdition>, InventoryError> {
+        let leaves = self.0.leaves.leaves(&self.0.fetch, &self.0.head.root)?;
+        Ok(leaves.values().flat_map(|leaf| leaf.live().map(|entry| LiveEdition::new(leaf, entry))).collect())
+    }
+}
+
+/// Everything, embargoed editions included: for jobs and operators only.
+pub struct FullInventory(Chain);
+
+impl fmt::Debug for FullInventory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FullInventory").field("seq", &self.head().seq()).finish_non_exhaustive()
+    }
+}
+
+impl FullInventory {
+    /// Reads the newest version.
+    ///
+    /// # Errors
+    /// [`InventoryError`] when there is none, or the store cannot tell.
+    pub fn open(fetch: Fetch) -> Result<Self, InventoryError> {
+        Chain::open(fetch).map(Self)
+    }
+
+    /// Looks for a newer version, and says whether there is one. On an error the last one stays.
+    ///
+    /// # Errors
+    /// [`InventoryError`] when the store cannot tell, or the fallback fails closed.
+    pub fn refresh(&mut self) -> Result<bool, InventoryError> {
+        self.0.refresh()
+    }
+
+    /// The newest version.
+    #[must_use]
+    pub fn head(&self) -> &Head {
+        &self.0.head
+    }
+
+    /// What the last look passed over.
+    #[must_use]
+    pub fn alerts(&self) -> &[Alert] {
+        &self.0.alerts
+    }
+
+    /// The leaf of `product` in the newest version.
+    ///
+    /// # Errors
+    /// [`InventoryError::Leaf`] when it is missing or damaged.
+    pub fn leaf(&self, product: &ProductId) -> Result<Option<Arc<Leaf>>, InventoryError> {
+        self.0.leaf(&self.0.head.root, product)
+    }
+
+    /// All leaves of the newest version.
+    ///
+    /// # Errors
+    /// [`InventoryError::Leaf`] when one is missing or damaged.
+    pub fn leaves(&self) -> Result<BTreeMap<ProductId, Arc<Leaf>>, InventoryError> {
+        self.0.leaves.leaves(&self.0.fetch, &self.0.head.root)
+    }
+
+    /// What the newest version knows of the editions of `product`: states and tombstones.
+    ///
+    /// # Errors
+    /// [`InventoryError::Leaf`] when the product's leaf is missing or damaged.
+    pub fn marks(&self, product: &ProductId) -> Result<BTreeMap<EditionId, Mark>, InventoryError> {
+        marks(&self.0, &self.0.head.root, product)
+    }
+
+    /// Version `seq`, or `None` when its root is not there.
+    ///
+    /// # Errors
+    /// [`InventoryError::VersionInvalid`] when its root is not valid.
+    pub fn version(&self, seq: Seq) -> Result<Option<Head>, InventoryError> {
+        if seq == self.0.head.seq() {
+            return Ok(Some(self.0.head.clone()));
+        }
+        let Some(bytes) = (self.0.fetch)(&layout::root(seq))? else { return Ok(None) };
+        Head::decode(seq, &bytes).map(Some).map_err(|fault| InventoryError::VersionInvalid { seq, fault })
+    }
+
+    /// The newest version that names `edition` of `product`, in a leaf or as a tombstone; versions from before the
+    /// edition was minted are not looked at (*catalog* §6.7: "no Inventory version within retention names it").
+    ///
+    /// # Errors
+    /// [`InventoryError`] when a root or a leaf cannot be read.
+    pub fn newest_naming(&self, product: &ProductId, edition: &EditionId) -> Result<Option<Seq>, InventoryError> {
+        // A version that names it was written after it was minted, by a clock at most so far behind.
+        let minted_ms = i64::try_from(edition.minted_at_ms()).unwrap_or(i64::MAX);
+        let since = Instant::from_ms(minted_ms.saturating_sub(MAX_BASE_AHEAD_MS));
+        let mut next = Some(self.0.head.seq());
+        while let Some(version) = next.map(|seq| self.version(seq)).transpose()?.flatten() {
+            if version.root.created_at < since {
+                break;
+            }
+            if marks(&self.0, &version.root, product)?.contains_key(edition) {
+                return Ok(Some(version.seq()));
+            }
+            next = version.seq().before();
+        }
+        Ok(None)
+    }
+
+    /// The embargoed editions, by product, with the time at which each may be released.
+    ///
+    /// # Errors
+    /// [`InventoryError::Leaf`] when a leaf is missing or damaged.
+    pub fn embargoed(&self) -> Result<Vec<(ProductId, LeafEntry)>, InventoryError> {
+        let embargoed = |leaf: &Arc<Leaf>| {
+            let entries = leaf.editions.iter().filter(|entry| entry.state == EntryState::Embargoed);
+            entries.map(|entry| (leaf.product_id.clone(), entry.clone())).collect::<Vec<_>>()
+        };
+        Ok(self.leaves()?.values().flat_map(embargoed).collect())
+    }
+}
+
+fn marks(chain: &Chain, root: &Root, product: &ProductId) -> Result<BTreeMap<EditionId, Mark>, InventoryError> {
+    let tombstones = root.retired.iter().filter(|tombstone| tombstone.product_id == *product);
+    let mut marks: BTreeMap<_, _> =
+        tombstones.map(|tombstone| (tombstone.edition_id.clone(), Mark::Tombstone)).collect();
+    if let Some(leaf) = chain.leaf(root, product)? {
+        marks.extend(leaf.editions.iter().map(|entry| (entry.edition_id.clone(), entry.state.into())));
+    }
+    Ok(marks)
+}

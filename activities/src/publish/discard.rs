@@ -1,0 +1,61 @@
+//! Deletes an unsealed edition.
+
+use catalog_rules::contracts::edition::{DiscardInput, DiscardOutput};
+use catalog_rules::ids::ProductId;
+use engine_rules::activity::ActivityContext;
+use engine_rules::failure::{ActivityError, Disposition};
+
+use super::PublishDeps;
+use crate::edition::{self, EditionError};
+
+/// Why an edition was not discarded.
+#[derive(Debug, thiserror::Error)]
+pub enum DiscardError {
+    /// It is sealed, or the disk failed.
+    #[error(transparent)]
+    Edition(#[from] Box<EditionError>),
+    /// The folder of the product cannot be named.
+    #[error("the folder of product {product_id}: {source}")]
+    Folder {
+        /// The product.
+        product_id: ProductId,
+        /// What the system says.
+        source: std::io::Error,
+    },
+}
+
+impl ActivityError for DiscardError {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Edition(error) => error.code(),
+            Self::Folder { .. } => "publish.folder",
+        }
+    }
+
+    fn disposition(&self) -> Disposition {
+        match self {
+            Self::Edition(error) => error.disposition(),
+            Self::Folder { .. } => Disposition::Retry,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Edition(error) => error.hint(),
+            Self::Folder { .. } => None,
+        }
+    }
+}
+
+/// Deletes the unsealed edition and its entry in the seal journal; its data files stay, for garbage collection. An
+/// edition that is not there counts as discarded, so repeats are safe.
+///
+/// # Errors
+/// [`DiscardError::Edition`] for a sealed one.
+pub fn discard(deps: &PublishDeps, _ctx: &ActivityContext, input: DiscardInput) -> Result<DiscardOutput, DiscardError> {
+    let product = deps
+        .product(&input.product_id)
+        .map_err(|source| DiscardError::Folder { product_id: input.product_id.clone(), source })?;
+    edition::discard(deps.fs.as_ref(), product.path(), &input.edition_id).map_err(Box::new)?;
+    Ok(DiscardOutput { edition_id: input.edition_id })
+}

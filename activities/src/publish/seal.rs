@@ -1,0 +1,119 @@
+//! Seals the edition (*edition* §7, *catalog* §11.1 step 4).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use catalog_rules::contracts::publish::{SealInput, SealOutput};
+use catalog_rules::ids::{BadId, ProductId};
+use catalog_rules::inventory::Lifecycle;
+use engine_rules::activity::ActivityContext;
+use engine_rules::failure::{ActivityError, Disposition};
+use serde_json::Map;
+
+use super::PublishDeps;
+use crate::edition::{self, EditionError, SealOrder};
+use crate::inventory::{FullInventory, InventoryError, fetch_from};
+
+/// Why an edition was not sealed.
+#[derive(Debug, thiserror::Error)]
+pub enum SealError {
+    /// The seal refused, or the disk or DuckDB failed.
+    #[error(transparent)]
+    Edition(#[from] Box<EditionError>),
+    /// The Inventory could not be read.
+    #[error(transparent)]
+    Inventory(#[from] Box<InventoryError>),
+    /// A digest of the manifest has no form of a digest.
+    #[error(transparent)]
+    Digest(#[from] BadId),
+    /// The folder of the product cannot be named.
+    #[error("the folder of product {product_id}: {source}")]
+    Folder {
+        /// The product.
+        product_id: ProductId,
+        /// What the system says.
+        source: std::io::Error,
+    },
+}
+
+impl ActivityError for SealError {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Edition(error) => error.code(),
+            Self::Inventory(error) => error.code(),
+            Self::Digest(_) => "publish.digest",
+            Self::Folder { .. } => "publish.folder",
+        }
+    }
+
+    fn disposition(&self) -> Disposition {
+        match self {
+            Self::Edition(error) => error.disposition(),
+            Self::Inventory(error) => error.disposition(),
+            Self::Digest(_) => Disposition::Terminal,
+            Self::Folder { .. } => Disposition::Retry,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Edition(error) => error.hint(),
+            Self::Inventory(error) => error.hint(),
+            Self::Digest(_) | Self::Folder { .. } => None,
+        }
+    }
+}
+
+/// Seals the edition that the build left: journal entry first, manifest last.
+///
+/// After it returns, the edition is durable and never changes. A manifest of this id that is there is verified and
+/// taken, a journal entry without one is sealed again, so repeats are safe.
+///
+/// # Errors
+/// [`SealError`].
+pub fn seal(deps: &PublishDeps, ctx: &ActivityContext, input: SealInput) -> Result<SealOutput, SealError> {
+    let product = deps
+        .product(&input.product_id)
+        .map_err(|source| SealError::Folder { product_id: input.product_id.clone(), source })?;
+    let order = SealOrder {
+        product_dir: product.path(),
+        product_id: &input.product_id,
+        edition_id: &input.edition_id,
+        previous: input.previous.as_ref(),
+        is_final: is_final(deps, &input.product_id, input.lifecycle)?,
+        tiers: &[],
+        producer_fields: Map::new(),
+        extensions: BTreeMap::new(),
+        provenance: None,
+    };
+    let sealed = edition::seal(&deps.tools(ctx), &order).map_err(Box::new)?;
+    if !sealed.was_sealed {
+        deps.note_sealed(&input.edition_id);
+    }
+    for phase in &sealed.phases {
+        tracing::debug!(phase = phase.name, took_us = phase.took_us, "sealed");
+    }
+    let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
+    let manifest = &sealed.manifest;
+    Ok(SealOutput {
+        manifest_sha256: sealed.manifest_sha256.clone(),
+        content_fingerprint: manifest.content_fingerprint.clone(),
+        table_fingerprints: manifest.bindings.iter().map(|binding| binding.fingerprint.to_string()).collect(),
+        files: count(manifest.files.len()),
+        hashed: count(sealed.hashed_files()),
+        carried: count(sealed.carried_files()),
+        rows: manifest.bindings.iter().map(|binding| binding.observations).sum(),
+    })
+}
+
+/// Whether the product is final: as asked, else as the Inventory has it.
+fn is_final(deps: &PublishDeps, product_id: &ProductId, asked: Option<Lifecycle>) -> Result<bool, SealError> {
+    let lifecycle = match asked {
+        Some(lifecycle) => lifecycle,
+        None => FullInventory::open(fetch_from(Arc::clone(&deps.store)))
+            .and_then(|inventory| inventory.leaf(product_id))
+            .map_err(Box::new)?
+            .map_or(Lifecycle::Revisable, |leaf| leaf.lifecycle),
+    };
+    Ok(lifecycle == Lifecycle::Final)
+}

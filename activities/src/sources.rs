@@ -1,0 +1,3 @@
+//! Where a product's rows and structures come from.
+
+pub mod codr;

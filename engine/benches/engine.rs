@@ -1,0 +1,174 @@
+//! How fast the engine is, durable throughout: each acknowledged result is on the disk.
+//!
+//! A: 1,000 runs of 10 trivial steps, 64 in flight. B: one run of 1,000 steps. C: 10,000 one-step runs, recorded first and
+//! then drained. One JSON line a case, each in a process of its own so that its peak memory is its own. With names of
+//! cases as arguments, those only.
+
+#![allow(clippy::expect_used, reason = "a benchmark stops at the first surprise")]
+
+use std::convert::Infallible;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Mutex, OnceLock};
+
+use engine::{Engine, EngineConfig, EngineContext, Outcome, Registry, Start, StartRun, SystemClock};
+use engine_rules::clock::Clock as _;
+use engine_rules::context::{Context, Interrupt, StepDef};
+use engine_rules::retry::RetryPolicy;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+const STEP: StepDef<u32, u32> = StepDef::new("step", "bench.step", RetryPolicy::LOCAL);
+
+/// How long each step took, in microseconds, as its workflow saw it.
+static LATENCIES_US: Mutex<Vec<u64>> = Mutex::new(Vec::new());
+static CLOCK: OnceLock<SystemClock> = OnceLock::new();
+
+fn now_us() -> u64 {
+    CLOCK.get_or_init(SystemClock::new).monotonic_us()
+}
+
+async fn steps<C: Context>(ctx: &mut C, count: u32) -> Result<u32, Interrupt> {
+    let mut latencies = Vec::with_capacity(count as usize);
+    let mut last = 0;
+    for number in 0..count {
+        let began = now_us();
+        last = ctx.step(&STEP, &number).await?;
+        latencies.push(now_us() - began);
+    }
+    LATENCIES_US.lock().expect("nobody panicked").extend(latencies);
+    Ok(last)
+}
+
+async fn open(state: &Path) -> Engine {
+    let mut registry = Registry::new();
+    registry.workflow("steps", 1, steps::<EngineContext>);
+    registry.activity("bench.step", |_ctx, number: u32| async move { Ok::<_, Infallible>(number + 1) });
+    Engine::open(EngineConfig::new(state), registry).await.expect("the engine opens")
+}
+
+async fn start(engine: &Engine, count: u32, detached: bool) -> engine::RunId {
+    let run = StartRun { detached, ..StartRun::new("steps", json!(count), "bench") };
+    match engine.start(run).await.expect("the run starts") {
+        Start::Started(started) => started.run_id,
+        Start::Busy { holder } => unreachable!("{holder} has no key"),
+    }
+}
+
+async fn run_case(case: &str, state: &Path) -> Value {
+    let engine = open(state).await;
+    let began = now_us();
+    let (runs, steps, mut extra) = match case {
+        "A" => {
+            let mut flight = JoinSet::new();
+            for number in 0..1_000_u32 {
+                if number >= 64 {
+                    flight.join_next().await.expect("runs in flight").expect("no panic");
+                }
+                let engine = engine.clone();
+                flight.spawn(async move {
+                    let run = start(&engine, 10, false).await;
+                    let outcome = engine.drive(run).await.expect("it is driven");
+                    assert!(matches!(outcome, Outcome::Succeeded(_)), "{outcome:?}");
+                });
+            }
+            while let Some(joined) = flight.join_next().await {
+                joined.expect("no panic");
+            }
+            (1_000, 10_000, json!({}))
+        }
+        "B" => {
+            let run = start(&engine, 1_000, false).await;
+            let outcome = engine.drive(run).await.expect("it is driven");
+            assert!(matches!(outcome, Outcome::Succeeded(_)), "{outcome:?}");
+            (1, 1_000, json!({}))
+        }
+        "C" => {
+            let mut flight = JoinSet::new();
+            for number in 0..10_000_u32 {
+                if number >= 64 {
+                    flight.join_next().await.expect("runs in flight").expect("no panic");
+                }
+                let engine = engine.clone();
+                flight.spawn(async move {
+                    start(&engine, 1, true).await;
+                });
+            }
+            while let Some(joined) = flight.join_next().await {
+                joined.expect("no panic");
+            }
+            let recorded = now_us();
+            assert_eq!(engine.drain(64).await.expect("the queue drains"), 10_000);
+            let drained_s = seconds(now_us() - recorded);
+            (10_000, 10_000, json!({"enqueue_s": seconds(recorded - began), "drain_s": drained_s}))
+        }
+        other => unreachable!("there is no case {other}"),
+    };
+    let wall_s = seconds(now_us() - began);
+    engine.close().await;
+    let busy_s = extra["drain_s"].as_f64().unwrap_or(wall_s);
+    let mut latencies = std::mem::take(&mut *LATENCIES_US.lock().expect("nobody panicked"));
+    latencies.sort_unstable();
+    assert_eq!(latencies.len(), steps as usize, "every step was seen");
+    let mut report = json!({
+        "case": case,
+        "steps_per_s": (f64::from(steps) / busy_s).round(),
+        "runs_per_s": (f64::from(runs) / busy_s * 10.0).round() / 10.0,
+        "p50_us": latencies[latencies.len() / 2],
+        "p99_us": latencies[latencies.len() * 99 / 100],
+        "wall_s": wall_s,
+        "peak_mb": peak_mb(),
+        "fsync_p50_us": fsync_p50_us(state),
+    });
+    let fields = report.as_object_mut().expect("an object");
+    fields.append(extra.as_object_mut().expect("an object"));
+    report
+}
+
+fn seconds(us: u64) -> f64 {
+    (us as f64 / 1_000.0).round() / 1_000.0
+}
+
+/// The raw price of a durable write on this disk.
+fn fsync_p50_us(folder: &Path) -> u64 {
+    let mut file = std::fs::File::create(folder.join("fsync")).expect("a file");
+    let mut times: Vec<u64> = (0..200)
+        .map(|_| {
+            file.write_all(&[7; 4096]).expect("it is written");
+            let began = now_us();
+            file.sync_data().expect("it is synced");
+            now_us() - began
+        })
+        .collect();
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+/// The most memory that this process had, where the system tells.
+fn peak_mb() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kb| kb / 1024)
+}
+
+fn main() {
+    // `cargo bench` adds arguments of its own.
+    let cases: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
+    if let [one, state] = cases.as_slice()
+        && Path::new(state).is_dir()
+    {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
+        let report = runtime.block_on(run_case(one, Path::new(state)));
+        writeln!(std::io::stdout(), "{report}").expect("stdout is open");
+        return;
+    }
+    let cases = if cases.is_empty() { ["A", "B", "C"].map(str::to_owned).to_vec() } else { cases };
+    // Beside the build, where the disk is the one that counts, not in a temporary file system in memory.
+    let beside = std::env::current_exe().expect("this program has a path");
+    for case in cases {
+        let state = tempfile::tempdir_in(beside.parent().expect("a folder")).expect("a folder");
+        let status = Command::new(&beside).arg(&case).arg(state.path()).status().expect("the case runs");
+        assert!(status.success(), "case {case} failed");
+    }
+}

@@ -1,0 +1,470 @@
+//! The engine as its users see it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use engine_rules::activity::CancelToken;
+use engine_rules::clock::Clock;
+use engine_rules::crash;
+use engine_rules::digest::{canonical_json, digest_text};
+use engine_rules::failure::Failure;
+use engine_rules::limits::{KEY_LIMIT_BYTES, NAME_LIMIT_BYTES, PAYLOAD_LIMIT_BYTES, REASON_LIMIT_BYTES};
+use serde_json::Value;
+use sqlx::SqlitePool;
+use tokio::sync::broadcast;
+
+use crate::clock::SystemClock;
+use crate::context::RunHandle;
+use crate::db;
+use crate::error::EngineError;
+use crate::events::{BUFFERED_EVENTS, Event, EventKind, Events};
+use crate::id::RunId;
+use crate::owner::OwnerLock;
+use crate::read::Reader;
+use crate::registry::Registry;
+use crate::runner;
+use crate::writer::{NewRun, StartAnswer, Writer};
+
+/// How many connections read at most: enough to resume many runs at once, few enough to stay small.
+const READERS: u32 = 4;
+
+/// How long an idempotency key is kept unless the caller says otherwise, in milliseconds: seven days, longer than a
+/// weekend with its holiday.
+const IDEMPOTENCY_WINDOW_MS: i64 = 7 * 24 * 60 * 60 * 1000;
+
+/// Where the engine keeps its state, and what it takes time and chance from.
+#[derive(Clone)]
+pub struct EngineConfig {
+    /// The directory of the state database and of the owners' locks; created if it is not there. It must be on a local
+    /// disk.
+    pub state_dir: PathBuf,
+    /// Time, ids and chance.
+    pub clock: Arc<dyn Clock>,
+    /// How long the body of a step's first attempt may run before its start is recorded, in milliseconds. A step that is
+    /// done before that is recorded once, complete.
+    pub start_behind_ms: u64,
+}
+
+impl EngineConfig {
+    /// The state in `state_dir`, with the system's clock.
+    #[must_use]
+    pub fn new(state_dir: impl Into<PathBuf>) -> Self {
+        Self { state_dir: state_dir.into(), clock: Arc::new(SystemClock::new()), start_behind_ms: 5 }
+    }
+}
+
+impl std::fmt::Debug for EngineConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EngineConfig")
+            .field("state_dir", &self.state_dir)
+            .field("start_behind_ms", &self.start_behind_ms)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a run does that finds its concurrency key held by another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyPolicy {
+    /// It does not start.
+    Forbid,
+    /// It waits in the queue until all runs with the key that came before it have ended.
+    Queue,
+}
+
+/// A run to be started.
+#[derive(Debug, Clone)]
+pub struct StartRun {
+    /// The workflow's name.
+    pub workflow: String,
+    /// Its input, at most [`PAYLOAD_LIMIT_BYTES`] as JSON.
+    pub input: Value,
+    /// At most one live run has this key, in one state database.
+    pub concurrency_key: Option<String>,
+    /// What happens when another has it.
+    pub key_policy: KeyPolicy,
+    /// What the run is about, such as `product`; `runs list` filters by them.
+    pub labels: BTreeMap<String, String>,
+    /// Who starts it.
+    pub actor: String,
+    /// Why, in the words of a person.
+    pub reason: Option<String>,
+    /// A second start with this key, within the window, names the first run instead of starting another.
+    pub idempotency_key: Option<String>,
+    /// How long the idempotency key is kept, in milliseconds.
+    pub idempotency_window_ms: i64,
+    /// The run that this one belongs to.
+    pub parent_run_id: Option<RunId>,
+    /// The run that this one replays.
+    pub origin_run_id: Option<RunId>,
+    /// The step that it replays from.
+    pub origin_step: Option<String>,
+    /// The schedule that started it.
+    pub schedule: Option<String>,
+    /// Leaves the run in the queue for another process, even where nothing stands in its way.
+    pub detached: bool,
+}
+
+impl StartRun {
+    /// A run of `workflow` with `input`, started by `actor`, without a key.
+    #[must_use]
+    pub fn new(workflow: impl Into<String>, input: Value, actor: impl Into<String>) -> Self {
+        Self {
+            workflow: workflow.into(),
+            input,
+            concurrency_key: None,
+            key_policy: KeyPolicy::Forbid,
+            labels: BTreeMap::new(),
+            actor: actor.into(),
+            reason: None,
+            idempotency_key: None,
+            idempotency_window_ms: IDEMPOTENCY_WINDOW_MS,
+            parent_run_id: None,
+            origin_run_id: None,
+            origin_step: None,
+            schedule: None,
+            detached: false,
+        }
+    }
+
+    /// The same with a concurrency key.
+    #[must_use]
+    pub fn key(mut self, key: impl Into<String>, policy: KeyPolicy) -> Self {
+        self.concurrency_key = Some(key.into());
+        self.key_policy = policy;
+        self
+    }
+
+    /// The same with a label.
+    #[must_use]
+    pub fn label(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.labels.insert(name.into(), value.into());
+        self
+    }
+}
+
+/// What a start came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Start {
+    /// The run is in the journal.
+    Started(Started),
+    /// This run has the concurrency key; nothing was started.
+    Busy {
+        /// The run that has it.
+        holder: RunId,
+    },
+}
+
+/// A run that is in the journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Started {
+    /// Its id.
+    pub run_id: RunId,
+    /// It waits in the queue: for its key, or for another process where it was started detached.
+    pub queued: bool,
+    /// It was started before, with the same idempotency key.
+    pub existing: bool,
+}
+
+/// Who changes a run by hand, and why; both are kept in the audit trail.
+#[derive(Debug, Clone)]
+pub struct Mutation {
+    /// Who.
+    pub actor: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// How a run stands when this process no longer works on it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    /// It ended with this output.
+    Succeeded(Value),
+    /// It ended with this failure.
+    Failed {
+        /// Why.
+        failure: Failure,
+        /// The step that failed, where one did.
+        step: Option<String>,
+    },
+    /// A person must act; then [`Engine::resume`].
+    Blocked {
+        /// Why.
+        failure: Failure,
+        /// The step at which it stands, where it is one.
+        step: Option<String>,
+    },
+    /// A person ended it.
+    Cancelled,
+    /// Another process took it over, or ended it; nothing more of this process is recorded.
+    Fenced,
+}
+
+/// The engine of this process. Clones are the same engine.
+#[derive(Debug, Clone)]
+pub struct Engine(pub(crate) Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub state_dir: PathBuf,
+    pub clock: Arc<dyn Clock>,
+    pub start_behind_ms: u64,
+    pub registry: Registry,
+    pub writer: Writer,
+    pub readers: SqlitePool,
+    pub events: broadcast::Sender<Event>,
+    pub owner_no: i64,
+    /// The runs that this process works on.
+    pub active: Mutex<HashMap<RunId, CancelToken>>,
+    /// The runs that belong to this process and that nobody drives yet.
+    pub ready: Mutex<HashMap<RunId, RunHandle>>,
+    /// Held for as long as the engine lives.
+    pub lock: OwnerLock,
+}
+
+impl std::fmt::Debug for Inner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine")
+            .field("state_dir", &self.state_dir)
+            .field("owner_no", &self.owner_no)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Inner {
+    /// Tells those who watch; costs nothing while nobody does.
+    pub fn emit(&self, run_id: RunId, kind: impl FnOnce() -> EventKind) {
+        if self.events.receiver_count() > 0 {
+            let _ = self.events.send(Event { run_id, at_ms: self.clock.now_ms(), kind: kind() });
+        }
+    }
+
+    pub fn active(&self) -> MutexGuard<'_, HashMap<RunId, CancelToken>> {
+        self.active.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn ready(&self) -> MutexGuard<'_, HashMap<RunId, RunHandle>> {
+        self.ready.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Engine {
+    /// Opens the state in `config.state_dir`, creating it where there is none, and registers this process as an owner.
+    /// Needs a tokio runtime. Several processes may open the same state, also a fresh one, at once.
+    ///
+    /// # Errors
+    /// [`EngineError::NotDurable`] when the database does not keep what it acknowledges; [`EngineError::Schema`] when a
+    /// newer program wrote it.
+    pub async fn open(config: EngineConfig, registry: Registry) -> Result<Self, EngineError> {
+        let connection = db::open_writer(&config.state_dir).await?;
+        let readers = db::open_readers(&config.state_dir, READERS).await?;
+        let writer = Writer::spawn(connection, config.clock.clone());
+        let lock = OwnerLock::take(&config.state_dir, config.clock.new_id())?;
+        let owner_no = runner::register_owner(&writer, &lock, config.clock.now_ms()).await?;
+        let inner = Arc::new(Inner {
+            state_dir: config.state_dir,
+            clock: config.clock,
+            start_behind_ms: config.start_behind_ms,
+            registry,
+            writer,
+            readers,
+            events: broadcast::Sender::new(BUFFERED_EVENTS),
+            owner_no,
+            active: Mutex::new(HashMap::new()),
+            ready: Mutex::new(HashMap::new()),
+            lock,
+        });
+        runner::clear_dead_locks(&inner).await;
+        tokio::spawn(runner::keep_alive(Arc::downgrade(&inner), inner.clock.clone()));
+        Ok(Self(inner))
+    }
+
+    /// Records a new run. When it returns, the run survives a power cut; [`Engine::drive`] carries it out. Looking at the
+    /// concurrency key, taking it and recording the run is one transaction, and the key is free again as soon as the run
+    /// ends, however it ends.
+    ///
+    /// # Errors
+    /// [`EngineError::UnknownWorkflow`], [`EngineError::PayloadTooLarge`], [`EngineError::TextTooLong`],
+    /// [`EngineError::IdempotencyConflict`]; nothing is recorded then.
+    pub async fn start(&self, run: StartRun) -> Result<Start, EngineError> {
+        let inner = &self.0;
+        let version = inner.registry.newest_version(&run.workflow).ok_or_else(|| EngineError::UnknownWorkflow {
+            name: run.workflow.clone(),
+            known: inner.registry.workflow_names().map(str::to_owned).collect(),
+        })?;
+        let input = canonical_json(&run.input);
+        check_texts(&run, input.len())?;
+        let new = NewRun {
+            run_id: RunId(inner.clock.new_id()),
+            version,
+            detached: run.detached,
+            input_digest: digest_text(&input),
+            input,
+            labels: canonical_json(&run.labels.into_iter().map(|(name, value)| (name, Value::from(value))).collect()),
+            concurrency_key: run.concurrency_key,
+            concurrency_policy: match run.key_policy {
+                KeyPolicy::Forbid => "forbid",
+                KeyPolicy::Queue => "queue",
+            },
+            parent_run_id: run.parent_run_id,
+            origin_run_id: run.origin_run_id,
+            origin_step: run.origin_step,
+            schedule: run.schedule,
+            actor: run.actor,
+            reason: run.reason,
+            idempotency_key: run.idempotency_key,
+            idempotency_window_ms: run.idempotency_window_ms,
+            owner_no: inner.owner_no,
+            workflow: run.workflow,
+        };
+        let mut handle = RunHandle {
+            run_no: 0,
+            run_id: new.run_id,
+            epoch: 1,
+            workflow: new.workflow.clone(),
+            version,
+            input: new.input.clone(),
+            fresh: true,
+            crashed: false,
+            resumed: false,
+            cancel: CancelToken::new(),
+        };
+        let (key, digest) = (new.idempotency_key.clone(), new.input_digest.clone());
+        crash::point("engine.run_row.before");
+        let answer = inner.writer.start(new).await?;
+        crash::point("engine.run_row.after");
+        match answer {
+            StartAnswer::Busy { holder } => Ok(Start::Busy { holder }),
+            StartAnswer::Existing { run_id, input_digest } if input_digest == digest => {
+                Ok(Start::Started(Started { run_id, queued: false, existing: true }))
+            }
+            StartAnswer::Existing { run_id, .. } => {
+                Err(EngineError::IdempotencyConflict { key: key.unwrap_or_default(), run: run_id })
+            }
+            StartAnswer::Started { run_no, state } => {
+                let run_id = handle.run_id;
+                let queued = !state.needs_owner();
+                if !queued {
+                    handle.run_no = run_no;
+                    inner.ready().insert(run_id, handle);
+                }
+                Ok(Start::Started(Started { run_id, queued, existing: false }))
+            }
+        }
+    }
+
+    /// Carries the run out in this process, until it ends or does not go on here. A run that waits in the queue is waited
+    /// for; one that a dead process left is taken over; one that ended answers how. The run goes on when the caller
+    /// stops waiting.
+    ///
+    /// # Errors
+    /// [`EngineError::WrongState`] for a run that is paused or blocked ([`Engine::resume`]),
+    /// [`EngineError::OwnedElsewhere`], [`EngineError::AlreadyDriven`], [`EngineError::UnknownRun`]; and
+    /// [`EngineError::Storage`] when the journal could not be written: the run then stands where it was last recorded.
+    pub async fn drive(&self, run_id: RunId) -> Result<Outcome, EngineError> {
+        runner::drive(&self.0, run_id).await
+    }
+
+    /// The runs that a dead process left behind, or that this one lost to an error of the database, oldest first.
+    ///
+    /// # Errors
+    /// [`EngineError::Storage`].
+    pub async fn interrupted(&self) -> Result<Vec<RunId>, EngineError> {
+        runner::interrupted(&self.0).await
+    }
+
+    /// Makes this process the owner of an interrupted run, with a new epoch: whatever its old owner still writes is
+    /// fenced. [`Engine::drive`] then goes on with it. The attempt that was open is charged.
+    ///
+    /// # Errors
+    /// [`EngineError::OwnedElsewhere`] when its owner lives, or another was faster; [`EngineError::WrongState`].
+    pub async fn take_over(&self, run_id: RunId) -> Result<(), EngineError> {
+        runner::take_over(&self.0, run_id).await
+    }
+
+    /// Lets a run go on that is blocked, paused or interrupted: by a person, so the attempts of its open step before now no
+    /// longer count. [`Engine::drive`] then goes on with it. Leaves a row in the audit trail.
+    ///
+    /// # Errors
+    /// [`EngineError::WrongState`] for a run that ended or waits in the queue, [`EngineError::OwnedElsewhere`] for one that
+    /// another process works on, [`EngineError::AlreadyDriven`] for one that this process does.
+    pub async fn resume(&self, run_id: RunId, by: &Mutation) -> Result<(), EngineError> {
+        check_mutation(by)?;
+        runner::resume(&self.0, run_id, by).await
+    }
+
+    /// Ends a run. One that nobody works on is cancelled when this returns. One that a process works on is told to stop:
+    /// its activity sees its token set within a second, and the run ends before its next step, or at the end of its
+    /// section. Leaves a row in the audit trail.
+    ///
+    /// # Errors
+    /// [`EngineError::WrongState`] for a run that ended.
+    pub async fn cancel(&self, run_id: RunId, by: &Mutation) -> Result<(), EngineError> {
+        check_mutation(by)?;
+        runner::cancel(&self.0, run_id, by).await
+    }
+
+    /// Takes runs from the queue, oldest first, and carries them out, at most `in_flight` at once, until none is left that
+    /// could begin. Answers how many it took.
+    ///
+    /// # Errors
+    /// [`EngineError::Storage`].
+    pub async fn drain(&self, in_flight: usize) -> Result<u64, EngineError> {
+        runner::drain(&self.0, in_flight).await
+    }
+
+    /// What happens to the runs of this process from now on.
+    #[must_use]
+    pub fn subscribe(&self) -> Events {
+        Events(self.0.events.subscribe())
+    }
+
+    /// What the journal holds, for reading.
+    #[must_use]
+    pub fn reader(&self) -> Reader {
+        Reader::over(self.0.readers.clone(), self.0.state_dir.clone(), self.0.clock.clone())
+    }
+
+    /// Ends the engine in order: what was asked to be written is written. Runs that are still driven stand where they
+    /// were last recorded, and are taken over by another process.
+    pub async fn close(self) {
+        runner::end_owner(&self.0).await;
+        self.0.writer.close().await;
+        self.0.readers.close().await;
+    }
+}
+
+fn check_texts(run: &StartRun, input_bytes: usize) -> Result<(), EngineError> {
+    if input_bytes > PAYLOAD_LIMIT_BYTES {
+        return Err(EngineError::PayloadTooLarge { size_bytes: input_bytes, limit_bytes: PAYLOAD_LIMIT_BYTES });
+    }
+    check_text("the workflow's name", &run.workflow, NAME_LIMIT_BYTES)?;
+    check_text("the actor", &run.actor, KEY_LIMIT_BYTES)?;
+    for (what, text, limit) in [
+        ("the concurrency key", &run.concurrency_key, KEY_LIMIT_BYTES),
+        ("the idempotency key", &run.idempotency_key, KEY_LIMIT_BYTES),
+        ("the reason", &run.reason, REASON_LIMIT_BYTES),
+        ("the origin's step", &run.origin_step, NAME_LIMIT_BYTES),
+        ("the schedule's name", &run.schedule, NAME_LIMIT_BYTES),
+    ] {
+        if let Some(text) = text {
+            check_text(what, text, limit)?;
+        }
+    }
+    for (name, value) in &run.labels {
+        check_text("a label", name, KEY_LIMIT_BYTES)?;
+        check_text("a label", value, KEY_LIMIT_BYTES)?;
+    }
+    Ok(())
+}
+
+fn check_mutation(by: &Mutation) -> Result<(), EngineError> {
+    check_text("the actor", &by.actor, KEY_LIMIT_BYTES)?;
+    check_text("the reason", &by.reason, REASON_LIMIT_BYTES)
+}
+
+fn check_text(what: &'static str, text: &str, limit_bytes: usize) -> Result<(), EngineError> {
+    if text.len() <= limit_bytes {
+        return Ok(());
+    }
+    Err(EngineError::TextTooLong { what, size_bytes: text.len(), limit_bytes })
+}

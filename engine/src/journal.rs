@@ -1,0 +1,84 @@
+//! What a resumed run finds of itself.
+
+use engine_rules::clock::Clock;
+use engine_rules::failure::Failure;
+use engine_rules::position::Position;
+use engine_rules::state::StepState;
+use sqlx::{Row as _, SqlitePool};
+
+use crate::db::patient;
+use crate::error::{EngineError, storage};
+
+/// A row of the journal, as replay needs it.
+#[derive(Debug, Clone)]
+pub(crate) struct Recorded {
+    pub position: Position,
+    pub kind: String,
+    pub name: String,
+    pub section: Option<String>,
+    pub state: StepState,
+    pub input_digest: String,
+    pub output: Option<String>,
+    pub failure: Option<Failure>,
+    pub attempt: u32,
+    pub forgiven: u32,
+    pub next_attempt_at_ms: Option<i64>,
+    pub started_at_ms: i64,
+    pub duration_us: Option<u64>,
+}
+
+/// The steps of a run in the order in which it asked for them, without those of abandoned iterations.
+pub(crate) async fn load(readers: &SqlitePool, clock: &dyn Clock, run_no: i64) -> Result<Vec<Recorded>, EngineError> {
+    let rows = patient(clock, || {
+        sqlx::query(
+            "SELECT top, iteration, sub, kind, name, section, state, input_digest, output, failure, attempt, \
+             forgiven, next_attempt_at_ms, started_at_ms, duration_us FROM step \
+             WHERE run_no = ? AND state <> 'abandoned' ORDER BY top, iteration, sub",
+        )
+        .bind(run_no)
+        .fetch_all(readers)
+    })
+    .await
+    .map_err(storage("read the run"))?;
+    rows.iter()
+        .map(|row| {
+            let number = |column: &str| -> Result<u32, sqlx::Error> { row.try_get(column) };
+            let position =
+                (|| Ok(Position { top: number("top")?, iteration: number("iteration")?, sub: number("sub")? }))()
+                    .map_err(storage("read the run"))?;
+            let state: String = row.try_get("state").map_err(storage("read the run"))?;
+            let state =
+                StepState::from_name(&state).ok_or_else(|| corrupt(run_no, position, &state, "a state of a step"))?;
+            let failure: Option<String> = row.try_get("failure").map_err(storage("read the run"))?;
+            let failure = failure
+                .map(|text| serde_json::from_str(&text).map_err(|_| corrupt(run_no, position, &text, "a failure")))
+                .transpose()?;
+            let fields = || -> Result<Recorded, sqlx::Error> {
+                Ok(Recorded {
+                    position,
+                    kind: row.try_get("kind")?,
+                    name: row.try_get("name")?,
+                    section: row.try_get("section")?,
+                    state,
+                    input_digest: row.try_get("input_digest")?,
+                    output: row.try_get("output")?,
+                    failure,
+                    attempt: number("attempt")?,
+                    forgiven: number("forgiven")?,
+                    next_attempt_at_ms: row.try_get("next_attempt_at_ms")?,
+                    started_at_ms: row.try_get("started_at_ms")?,
+                    duration_us: row.try_get::<Option<i64>, _>("duration_us")?.map(|us| us.unsigned_abs()),
+                })
+            };
+            fields().map_err(storage("read the run"))
+        })
+        .collect()
+}
+
+fn corrupt(run_no: i64, position: Position, found: &str, expected: &'static str) -> EngineError {
+    EngineError::Corrupt {
+        subject: format!("step {position} of run number {run_no}"),
+        found: found.to_owned(),
+        expected,
+    }
+}

@@ -1,0 +1,260 @@
+//! Who works on which run, and carrying it out.
+
+mod claim;
+mod owners;
+
+use std::sync::Arc;
+
+use engine_rules::activity::CancelToken;
+use engine_rules::context::Interrupt;
+use engine_rules::crash;
+use engine_rules::failure::{Disposition, Failure};
+use engine_rules::state::{RunEvent, RunState};
+use serde_json::Value;
+use tokio::task::JoinSet;
+
+use crate::BoxFuture;
+use crate::catch::Caught;
+use crate::context::{End, EngineContext, RunHandle, operator};
+use crate::engine::{Inner, Outcome};
+use crate::error::{EngineError, WriteError};
+use crate::events::EventKind;
+use crate::id::RunId;
+use crate::journal;
+use crate::registry::{WorkflowEnd, panicked};
+use crate::writer::{RunChange, RunWrite};
+
+pub(crate) use claim::{cancel, interrupted, resume, take_over};
+pub(crate) use owners::{clear_dead_locks, end_owner, keep_alive, register_owner};
+
+/// Marks a run as worked on in this process, for as long as it is held.
+struct Active {
+    inner: Arc<Inner>,
+    run_id: RunId,
+}
+
+impl Active {
+    fn enter(inner: &Arc<Inner>, run_id: RunId, cancel: CancelToken) -> Result<Self, EngineError> {
+        let mut active = inner.active();
+        if active.contains_key(&run_id) {
+            return Err(EngineError::AlreadyDriven { run: run_id });
+        }
+        active.insert(run_id, cancel);
+        Ok(Self { inner: inner.clone(), run_id })
+    }
+}
+
+impl Active {
+    /// Cancels of the run reach `cancel` from now on.
+    fn listen(&self, cancel: CancelToken) {
+        self.inner.active().insert(self.run_id, cancel);
+    }
+}
+
+impl Drop for Active {
+    fn drop(&mut self) {
+        self.inner.active().remove(&self.run_id);
+    }
+}
+
+pub(crate) async fn drive(inner: &Arc<Inner>, run_id: RunId) -> Result<Outcome, EngineError> {
+    // First of all, so that of two who drive a run at once one is refused.
+    let active = Active::enter(inner, run_id, CancelToken::new())?;
+    let handle = match claim::claim(inner, run_id).await? {
+        claim::Claimed::Mine(handle) => *handle,
+        claim::Claimed::Ended(outcome) => return Ok(outcome),
+    };
+    active.listen(handle.cancel.clone());
+    // A task of its own, so that the run goes on when nobody waits for it any more.
+    let task = tokio::spawn(run_to_end(active, handle));
+    task.await.map_err(|_| EngineError::Closed)?
+}
+
+/// Takes from the queue what fits into the flight, until nothing is left.
+pub(crate) async fn drain(inner: &Arc<Inner>, in_flight: usize) -> Result<u64, EngineError> {
+    let in_flight = in_flight.max(1);
+    let mut flight: JoinSet<Result<Outcome, EngineError>> = JoinSet::new();
+    let mut taking: Option<BoxFuture<'_, Result<Vec<RunHandle>, EngineError>>> = None;
+    let mut taken = 0;
+    let mut found_none = false;
+    loop {
+        // Refilled when half of it has landed, because one statement takes many; and while the rest still flies.
+        let room = in_flight - flight.len().min(in_flight);
+        if room * 2 >= in_flight && !found_none && taking.is_none() {
+            taking = Some(Box::pin(claim::claim_queued(inner, room)));
+        }
+        let handles = tokio::select! {
+            handles = async { taking.as_mut()?.await.into() }, if taking.is_some() => handles,
+            Some(landed) = flight.join_next() => {
+                landed.map_err(|_| EngineError::Closed)??;
+                // What ended may have held the key that a run in the queue waits for.
+                found_none = false;
+                None
+            }
+            else => return Ok(taken),
+        };
+        let Some(handles) = handles else { continue };
+        taking = None;
+        let handles: Vec<RunHandle> = handles?;
+        found_none = handles.is_empty();
+        taken += handles.len() as u64;
+        for handle in handles {
+            match Active::enter(inner, handle.run_id, handle.cancel.clone()) {
+                Ok(active) => {
+                    flight.spawn(run_to_end(active, handle));
+                }
+                // Somebody here waits for this very run: it is theirs.
+                Err(_) => {
+                    inner.ready().insert(handle.run_id, handle);
+                }
+            }
+        }
+    }
+}
+
+async fn run_to_end(active: Active, handle: RunHandle) -> Result<Outcome, EngineError> {
+    let inner = active.inner.clone();
+    let run_id = handle.run_id;
+    let (workflow, epoch) = (handle.workflow.clone(), handle.epoch);
+    inner.emit(run_id, || {
+        if handle.fresh { EventKind::RunStarted { workflow } } else { EventKind::RunTakenOver { workflow, epoch } }
+    });
+    let outcome = carry_out(inner.clone(), handle).await;
+    // The run is no longer worked on before those who watch hear of it.
+    drop(active);
+    if let Ok(outcome) = &outcome {
+        let ended = match outcome {
+            Outcome::Succeeded(_) => Some((RunState::Succeeded, None)),
+            Outcome::Failed { failure, .. } => Some((RunState::Failed, Some(failure.clone()))),
+            Outcome::Blocked { failure, .. } => Some((RunState::Blocked, Some(failure.clone()))),
+            Outcome::Cancelled => Some((RunState::Cancelled, None)),
+            Outcome::Fenced => None,
+        };
+        if let Some((state, failure)) = ended {
+            inner.emit(run_id, || EventKind::RunEnded { state, failure });
+        }
+    }
+    outcome
+}
+
+async fn carry_out(inner: Arc<Inner>, handle: RunHandle) -> Result<Outcome, EngineError> {
+    let recorded = match handle.fresh {
+        true => Vec::new(),
+        false => journal::load(&inner.readers, inner.clock.as_ref(), handle.run_no).await?,
+    };
+    let nothing_recorded = recorded.is_empty();
+    let (workflow, version, input) = (handle.workflow.clone(), handle.version, handle.input.clone());
+    let mut ctx = EngineContext::new(inner.clone(), handle, recorded);
+    let Some(function) = inner.registry.find_workflow(&workflow, version) else {
+        let failure = operator(
+            "engine.definition_missing",
+            format!(
+                "the run began under version {version} of the workflow {workflow}; this program has {:?}",
+                inner.registry.versions(&workflow)
+            ),
+            "go on with a program that has that version (jobctl runs resume RUN), or start anew under this one: \
+             jobctl runs replay RUN --from STEP --reason …",
+        );
+        return block(&mut ctx, failure).await;
+    };
+    let returned = Caught(function(&mut ctx, &input)).await;
+    if let Some(end) = ctx.end.take() {
+        return ended(end);
+    }
+    match returned {
+        Err(panic) => block(&mut ctx, panicked(&panic)).await,
+        Ok(Ok(output)) => finish(&mut ctx, output).await,
+        Ok(Err(WorkflowEnd::Interrupt(Interrupt::Failed(failure)))) => match failure.disposition {
+            Disposition::Operator => block(&mut ctx, failure).await,
+            Disposition::Retry | Disposition::Terminal => fail(&mut ctx, failure).await,
+        },
+        Ok(Err(WorkflowEnd::Interrupt(Interrupt::Suspended))) => {
+            let failure = operator(
+                "engine.suspended_without_cause",
+                format!("the workflow {workflow} stopped, but nothing told it to"),
+                "this is a fault of the program: report it",
+            );
+            block(&mut ctx, failure).await
+        }
+        // A new program that no longer reads the input of an old run must not end it.
+        Ok(Err(WorkflowEnd::Unfit(failure))) if nothing_recorded => fail(&mut ctx, failure).await,
+        Ok(Err(WorkflowEnd::Unfit(failure))) => block(&mut ctx, failure).await,
+    }
+}
+
+async fn finish(ctx: &mut EngineContext, output: String) -> Result<Outcome, EngineError> {
+    if let Some(recorded) = ctx.left_over() {
+        let failure = operator(
+            "engine.replay_mismatch",
+            format!(
+                "the workflow ended before it asked for all that the journal holds: recorded {recorded}, requested the end"
+            ),
+            "go on with the program that began the run, or start anew from a step: \
+             jobctl runs replay RUN --from STEP --reason …",
+        );
+        return block(ctx, failure).await;
+    }
+    if let Some(section) = ctx.open_section() {
+        let failure = operator(
+            "engine.open_section",
+            format!("the workflow ended within its section {section}"),
+            "this is a fault of the program: report it",
+        );
+        return block(ctx, failure).await;
+    }
+    let value = serde_json::from_str(&output).unwrap_or(Value::Null);
+    match end(ctx, RunEvent::Succeed, Some(output), None, None).await? {
+        true => Ok(Outcome::Succeeded(value)),
+        false => Ok(Outcome::Fenced),
+    }
+}
+
+async fn fail(ctx: &mut EngineContext, failure: Failure) -> Result<Outcome, EngineError> {
+    let step = ctx.failed_step.clone();
+    match end(ctx, RunEvent::Fail, None, Some(failure.clone()), step.clone()).await? {
+        true => Ok(Outcome::Failed { failure, step }),
+        false => Ok(Outcome::Fenced),
+    }
+}
+
+async fn block(ctx: &mut EngineContext, failure: Failure) -> Result<Outcome, EngineError> {
+    let write = RunWrite::new(ctx.run.run_no, ctx.run.epoch);
+    let step = ctx.failed_step.clone();
+    let _ = ctx.block(write, failure, step).await;
+    ctx.end.take().map_or(Err(EngineError::Closed), ended)
+}
+
+fn ended(end: End) -> Result<Outcome, EngineError> {
+    match end {
+        End::Blocked { failure, step } => Ok(Outcome::Blocked { failure, step }),
+        End::Cancelled => Ok(Outcome::Cancelled),
+        End::Fenced => Ok(Outcome::Fenced),
+        End::Engine(error) => Err(error),
+    }
+}
+
+/// Records how the run ended; `false` when another owner was faster.
+async fn end(
+    ctx: &mut EngineContext,
+    event: RunEvent,
+    output: Option<String>,
+    failure: Option<Failure>,
+    failed_step: Option<String>,
+) -> Result<bool, EngineError> {
+    let state = RunState::Running.after(event).map_err(|fault| EngineError::Corrupt {
+        subject: format!("run {}", ctx.run.run_id),
+        found: fault.to_string(),
+        expected: "a transition of the engine's tables",
+    })?;
+    let mut write = RunWrite::new(ctx.run.run_no, ctx.run.epoch);
+    write.run = Some(RunChange { state, output, failure, failed_step, ended_at_ms: Some(ctx.inner.clock.now_ms()) });
+    crash::point("engine.run_end.before");
+    match ctx.inner.writer.write(write).await {
+        Ok(()) => {
+            crash::point("engine.run_end.after");
+            Ok(true)
+        }
+        Err(WriteError::Fenced) => Ok(false),
+        Err(WriteError::Engine(error)) => Err(error),
+    }
+}

@@ -1,0 +1,392 @@
+//! Becoming the owner of a run: from the queue, from a dead process, or by a person's word.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use engine_rules::activity::CancelToken;
+use engine_rules::crash;
+use engine_rules::failure::Failure;
+use engine_rules::recovery::{OwnerState, RunPlan, plan_run};
+use engine_rules::state::{RunEvent, RunState};
+use serde_json::Value;
+use sqlx::sqlite::SqliteRow;
+use sqlx::{Row as _, SqliteConnection};
+
+use crate::context::RunHandle;
+use crate::db::patient;
+use crate::engine::{Inner, Mutation, Outcome};
+use crate::error::{EngineError, storage};
+use crate::id::RunId;
+use crate::owner::{is_alive, probe};
+use crate::writer::{ClaimedRun, TakeQueued};
+
+/// How often a run in the queue looks whether it may begin, in milliseconds.
+const QUEUE_LOOK_MS: u64 = 200;
+
+pub(super) enum Claimed {
+    Mine(Box<RunHandle>),
+    Ended(Outcome),
+}
+
+/// What decides about a run.
+struct Standing {
+    run_no: i64,
+    state: RunState,
+    epoch: i64,
+    owner: OwnerState,
+    pid: i64,
+    host: String,
+}
+
+const STANDING: &str = "SELECT r.run_no, r.run_id, r.state, r.epoch, r.owner_no, o.owner_id, o.pid, o.host, \
+     o.lease_until_at_ms FROM run r LEFT JOIN owner o ON o.owner_no = r.owner_no";
+
+impl Standing {
+    /// `asking`: whether the caller itself is who has the run marked as active here.
+    fn read(
+        inner: &Inner,
+        row: &SqliteRow,
+        asking: bool,
+        probed: &mut HashMap<i64, bool>,
+    ) -> Result<(RunId, Self), EngineError> {
+        let read = |row: &SqliteRow| -> Result<_, sqlx::Error> {
+            Ok((
+                row.try_get::<i64, _>("run_no")?,
+                row.try_get::<String, _>("run_id")?,
+                row.try_get::<String, _>("state")?,
+                row.try_get::<i64, _>("epoch")?,
+                row.try_get::<Option<i64>, _>("owner_no")?,
+                row.try_get::<Option<String>, _>("owner_id")?,
+                row.try_get::<Option<i64>, _>("pid")?,
+                row.try_get::<Option<String>, _>("host")?,
+                row.try_get::<Option<i64>, _>("lease_until_at_ms")?,
+            ))
+        };
+        let (run_no, id, state, epoch, owner_no, owner_id, pid, host, lease) =
+            read(row).map_err(storage("read the run"))?;
+        let corrupt = |found: &str, expected| EngineError::Corrupt {
+            subject: format!("run number {run_no}"),
+            found: found.to_owned(),
+            expected,
+        };
+        let run_id: RunId = id.parse().map_err(|_| corrupt(&id, "an id"))?;
+        let state = RunState::from_name(&state).ok_or_else(|| corrupt(&state, "a state of a run"))?;
+        let owner = match (owner_no, owner_id) {
+            (Some(owner_no), _) if owner_no == inner.owner_no => {
+                if (!asking && inner.active().contains_key(&run_id)) || inner.ready().contains_key(&run_id) {
+                    OwnerState::HereActive
+                } else {
+                    OwnerState::HereIdle
+                }
+            }
+            (Some(owner_no), Some(owner_id)) => {
+                let alive = *probed.entry(owner_no).or_insert_with(|| {
+                    is_alive(probe(&inner.state_dir, &owner_id), lease.unwrap_or(0), inner.clock.now_ms())
+                });
+                if alive { OwnerState::Alive } else { OwnerState::Dead }
+            }
+            (_, None) | (None, Some(_)) => OwnerState::None,
+        };
+        let standing = Self { run_no, state, epoch, owner, pid: pid.unwrap_or(0), host: host.unwrap_or_default() };
+        Ok((run_id, standing))
+    }
+
+    async fn of(inner: &Inner, run_id: RunId, asking: bool) -> Result<Self, EngineError> {
+        let row = patient(inner.clock.as_ref(), || {
+            sqlx::query(sqlx::AssertSqlSafe(format!("{STANDING} WHERE r.run_id = ?")))
+                .bind(run_id.to_string())
+                .fetch_optional(&inner.readers)
+        });
+        let row = row
+            .await
+            .map_err(storage("read the run"))?
+            .ok_or_else(|| EngineError::UnknownRun { run: run_id.to_string() })?;
+        Ok(Self::read(inner, &row, asking, &mut HashMap::new())?.1)
+    }
+
+    /// Why the run cannot be taken from its owner.
+    fn not_free(&self, run: RunId, what: &'static str) -> EngineError {
+        match self.owner {
+            OwnerState::Alive => EngineError::OwnedElsewhere { run, pid: self.pid, host: self.host.clone() },
+            OwnerState::HereActive => EngineError::AlreadyDriven { run },
+            OwnerState::None | OwnerState::Dead | OwnerState::HereIdle => {
+                EngineError::WrongState { run, state: self.state, what }
+            }
+        }
+    }
+}
+
+/// Makes the run this process's, or answers how it ended. The caller has marked it as active.
+pub(super) async fn claim(inner: &Arc<Inner>, run_id: RunId) -> Result<Claimed, EngineError> {
+    loop {
+        // Taken in a statement of its own: the guard of the map must not be held while the journal is asked.
+        let ready = inner.ready().remove(&run_id);
+        if let Some(handle) = ready {
+            return Ok(Claimed::Mine(Box::new(handle)));
+        }
+        let standing = Standing::of(inner, run_id, true).await?;
+        if standing.state.is_terminal() {
+            return ended(inner, run_id).await.map(Claimed::Ended);
+        }
+        match plan_run(standing.state, standing.owner) {
+            RunPlan::Leave => return Err(standing.not_free(run_id, "be driven")),
+            RunPlan::TakeOver => {
+                let state = transition(standing.state, RunEvent::TakeOver)?;
+                let handle = seize(inner, run_id, &standing, state, How::Crashed, None).await?;
+                return Ok(Claimed::Mine(Box::new(handle)));
+            }
+            RunPlan::Claim => match take_queued(inner, Some(run_id), 1).await?.pop() {
+                Some(handle) => return Ok(Claimed::Mine(Box::new(handle))),
+                None => inner.clock.sleep_ms(QUEUE_LOOK_MS).await,
+            },
+        }
+    }
+}
+
+/// Takes up to `most` runs from the queue that may begin.
+pub(super) async fn claim_queued(inner: &Arc<Inner>, most: usize) -> Result<Vec<RunHandle>, EngineError> {
+    take_queued(inner, None, most).await
+}
+
+async fn take_queued(inner: &Arc<Inner>, only: Option<RunId>, most: usize) -> Result<Vec<RunHandle>, EngineError> {
+    let take = TakeQueued { owner_no: inner.owner_no, only, most };
+    let runs = inner.writer.take_queued(take).await?;
+    Ok(runs.into_iter().map(|run| handle(run, How::Queued)).collect())
+}
+
+#[derive(Clone, Copy)]
+enum How {
+    Queued,
+    Crashed,
+    Resumed { crashed: bool },
+}
+
+fn handle(run: ClaimedRun, how: How) -> RunHandle {
+    let cancel = CancelToken::new();
+    if run.cancel_requested {
+        cancel.cancel();
+    }
+    RunHandle {
+        run_no: run.run_no,
+        run_id: run.run_id,
+        epoch: run.epoch,
+        workflow: run.workflow,
+        version: run.version,
+        input: run.input,
+        fresh: matches!(how, How::Queued) && run.epoch == 1,
+        crashed: matches!(how, How::Crashed | How::Resumed { crashed: true }),
+        resumed: matches!(how, How::Resumed { .. }),
+        cancel,
+    }
+}
+
+fn transition(state: RunState, event: RunEvent) -> Result<RunState, EngineError> {
+    state.after(event).map_err(|fault| EngineError::Corrupt {
+        subject: "a run".to_owned(),
+        found: fault.to_string(),
+        expected: "a transition of the engine's tables",
+    })
+}
+
+pub(crate) async fn interrupted(inner: &Arc<Inner>) -> Result<Vec<RunId>, EngineError> {
+    let rows = patient(inner.clock.as_ref(), || {
+        sqlx::query(sqlx::AssertSqlSafe(format!(
+            "{STANDING} WHERE r.state IN ('running', 'waiting') \
+             AND r.state IN ('queued', 'running', 'waiting', 'paused', 'blocked') ORDER BY r.run_no"
+        )))
+        .fetch_all(&inner.readers)
+    });
+    let rows = rows.await.map_err(storage("read the runs"))?;
+    let mut probed = HashMap::new();
+    let mut runs = Vec::new();
+    for row in &rows {
+        let (run_id, standing) = Standing::read(inner, row, false, &mut probed)?;
+        if plan_run(standing.state, standing.owner) == RunPlan::TakeOver {
+            runs.push(run_id);
+        }
+    }
+    Ok(runs)
+}
+
+pub(crate) async fn take_over(inner: &Arc<Inner>, run_id: RunId) -> Result<(), EngineError> {
+    let standing = Standing::of(inner, run_id, false).await?;
+    if plan_run(standing.state, standing.owner) != RunPlan::TakeOver {
+        return Err(standing.not_free(run_id, "be taken over"));
+    }
+    let state = transition(standing.state, RunEvent::TakeOver)?;
+    let handle = seize(inner, run_id, &standing, state, How::Crashed, None).await?;
+    inner.ready().insert(run_id, handle);
+    Ok(())
+}
+
+pub(crate) async fn resume(inner: &Arc<Inner>, run_id: RunId, by: &Mutation) -> Result<(), EngineError> {
+    let standing = Standing::of(inner, run_id, false).await?;
+    let (event, crashed) = match standing.state {
+        RunState::Paused | RunState::Blocked => (RunEvent::Resume, false),
+        RunState::Running | RunState::Waiting => match plan_run(standing.state, standing.owner) {
+            RunPlan::TakeOver => (RunEvent::TakeOver, true),
+            RunPlan::Leave | RunPlan::Claim => return Err(standing.not_free(run_id, "be resumed")),
+        },
+        RunState::Queued | RunState::Succeeded | RunState::Failed | RunState::Cancelled => {
+            return Err(EngineError::WrongState { run: run_id, state: standing.state, what: "be resumed" });
+        }
+    };
+    let state = transition(standing.state, event)?;
+    let handle = seize(inner, run_id, &standing, state, How::Resumed { crashed }, Some(by)).await?;
+    inner.ready().insert(run_id, handle);
+    Ok(())
+}
+
+/// Becomes the owner of a run that stands as `standing`; whoever was faster counted its epoch up.
+async fn seize(
+    inner: &Arc<Inner>,
+    run_id: RunId,
+    standing: &Standing,
+    state: RunState,
+    how: How,
+    by: Option<&Mutation>,
+) -> Result<RunHandle, EngineError> {
+    let (owner_no, run_no, epoch, now_ms) = (inner.owner_no, standing.run_no, standing.epoch, inner.clock.now_ms());
+    let by = by.cloned();
+    crash::point("engine.take_over.before");
+    let taken: Option<ClaimedRun> = inner
+        .writer
+        .exclusive("take the run over", move |connection| {
+            let by = by.clone();
+            Box::pin(async move {
+                let row = sqlx::query(
+                    "UPDATE run SET state = ?1, owner_no = ?2, epoch = epoch + 1, failure = NULL, failed_step = NULL, \
+                     pause_requested_at_ms = NULL WHERE run_no = ?3 AND epoch = ?4 \
+                     AND state NOT IN ('succeeded', 'failed', 'cancelled') \
+                     RETURNING run_no, run_id, epoch, workflow, version, input, cancel_requested_at_ms",
+                )
+                .bind(state.as_str())
+                .bind(owner_no)
+                .bind(run_no)
+                .bind(epoch)
+                .fetch_optional(&mut *connection)
+                .await?;
+                let Some(row) = row else { return Ok(None) };
+                if let Some(by) = by {
+                    sqlx::query(
+                        "UPDATE step SET forgiven = attempt WHERE run_no = ? AND state IN ('running', 'retrying')",
+                    )
+                    .bind(run_no)
+                    .execute(&mut *connection)
+                    .await?;
+                    audit(connection, now_ms, &by, "resume", run_id).await?;
+                }
+                ClaimedRun::read(&row).map(Some)
+            })
+        })
+        .await?;
+    crash::point("engine.take_over.after");
+    match taken {
+        Some(run) => Ok(handle(run, how)),
+        None => {
+            let now = Standing::of(inner, run_id, false).await?;
+            Err(now.not_free(run_id, "be taken over"))
+        }
+    }
+}
+
+async fn audit(
+    connection: &mut SqliteConnection,
+    now_ms: i64,
+    by: &Mutation,
+    action: &'static str,
+    run_id: RunId,
+) -> Result<(), sqlx::Error> {
+    sqlx::query("INSERT INTO audit (at_ms, actor, action, run_id, reason) VALUES (?, ?, ?, ?, ?)")
+        .bind(now_ms)
+        .bind(&by.actor)
+        .bind(action)
+        .bind(run_id.to_string())
+        .bind(&by.reason)
+        .execute(connection)
+        .await
+        .map(|_| ())
+}
+
+pub(crate) async fn cancel(inner: &Arc<Inner>, run_id: RunId, by: &Mutation) -> Result<(), EngineError> {
+    loop {
+        let standing = Standing::of(inner, run_id, false).await?;
+        let worked_on = standing.state.needs_owner()
+            && match standing.owner {
+                OwnerState::Alive | OwnerState::HereActive => true,
+                OwnerState::None | OwnerState::Dead | OwnerState::HereIdle => false,
+            };
+        let state = standing.state.after(RunEvent::Cancel).map_err(|_| EngineError::WrongState {
+            run: run_id,
+            state: standing.state,
+            what: "be cancelled",
+        })?;
+        // A run that is not begun here yet is nobody's work.
+        let unbegun = inner.ready().contains_key(&run_id) && !inner.active().contains_key(&run_id);
+        let at_once = !worked_on || unbegun;
+        let (run_no, epoch, now_ms, by) = (standing.run_no, standing.epoch, inner.clock.now_ms(), by.clone());
+        let done: bool = inner
+            .writer
+            .exclusive("cancel the run", move |connection| {
+                let by = by.clone();
+                Box::pin(async move {
+                    let changed = sqlx::query(
+                        "UPDATE run SET cancel_requested_at_ms = ?1, state = CASE WHEN ?2 THEN ?3 ELSE state END, \
+                         ended_at_ms = CASE WHEN ?2 THEN ?1 END, epoch = epoch + ?2 \
+                         WHERE run_no = ?4 AND epoch = ?5 AND state NOT IN ('succeeded', 'failed', 'cancelled')",
+                    )
+                    .bind(now_ms)
+                    .bind(at_once)
+                    .bind(state.as_str())
+                    .bind(run_no)
+                    .bind(epoch)
+                    .execute(&mut *connection)
+                    .await?;
+                    if changed.rows_affected() == 0 {
+                        return Ok(false);
+                    }
+                    audit(connection, now_ms, &by, "cancel", run_id).await?;
+                    Ok(true)
+                })
+            })
+            .await?;
+        // Otherwise the run moved on between the look and the change: look again.
+        if done {
+            if at_once {
+                inner.ready().remove(&run_id);
+            }
+            if let Some(token) = inner.active().get(&run_id) {
+                token.cancel();
+            }
+            return Ok(());
+        }
+    }
+}
+
+/// How a run ended, from the journal.
+async fn ended(inner: &Inner, run_id: RunId) -> Result<Outcome, EngineError> {
+    let row = patient(inner.clock.as_ref(), || {
+        sqlx::query("SELECT state, output, failure, failed_step FROM run WHERE run_id = ?")
+            .bind(run_id.to_string())
+            .fetch_one(&inner.readers)
+    });
+    let row = row.await.map_err(storage("read the run"))?;
+    let read = |column: &str| row.try_get::<Option<String>, _>(column).map_err(storage("read the run"));
+    let state = read("state")?.unwrap_or_default();
+    let corrupt = |found: String, expected| EngineError::Corrupt { subject: format!("run {run_id}"), found, expected };
+    match RunState::from_name(&state) {
+        Some(RunState::Succeeded) => {
+            let output = read("output")?.unwrap_or_else(|| "null".to_owned());
+            let value: Value = serde_json::from_str(&output).map_err(|_| corrupt(output, "JSON"))?;
+            Ok(Outcome::Succeeded(value))
+        }
+        Some(RunState::Failed) => {
+            let text = read("failure")?.unwrap_or_default();
+            let failure: Failure = serde_json::from_str(&text).map_err(|_| corrupt(text, "a failure"))?;
+            Ok(Outcome::Failed { failure, step: read("failed_step")? })
+        }
+        Some(RunState::Cancelled) => Ok(Outcome::Cancelled),
+        Some(RunState::Queued | RunState::Running | RunState::Waiting | RunState::Paused | RunState::Blocked)
+        | None => Err(corrupt(state, "a state in which a run has ended")),
+    }
+}

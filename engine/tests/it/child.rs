@@ -1,0 +1,230 @@
+//! Another process, which is this test binary again and does what its environment says.
+
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use engine::{EngineContext, KeyPolicy, Registry, Start, StartRun};
+use engine_rules::context::{Context, Interrupt, StepDef};
+use engine_rules::crash;
+use engine_rules::failure::Disposition;
+use engine_rules::retry::RetryPolicy;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::support::{Broken, Log, QUICK, open, registry, start};
+
+const ORDER: &str = "ENGINE_TEST_ORDER";
+
+/// What the child does.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub enum Order {
+    /// Starts a run of this workflow and drives it, and aborts at the `hit`th meeting of the point.
+    Run { workflow: String, point: String, hit: u32 },
+    /// Resumes the one interrupted run and drives it, and aborts at the `hit`th meeting of the point.
+    Resume { point: String, hit: u32 },
+    /// Waits for the file `go`, then starts a run with the key `the key`, and prints what came of it.
+    Race,
+    /// Waits for the file `go`, then opens the engine and carries out a run.
+    Open,
+    /// Starts this many runs and carries them out, eight at once.
+    Many { runs: u32 },
+}
+
+fn command(state: &Path, order: &Order) -> Command {
+    let mut command = Command::new(std::env::current_exe().expect("this test has a path"));
+    command
+        .args(["child::obeys", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
+        .env(ORDER, serde_json::to_string(&(state, order)).expect("an order"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+pub fn spawn(state: &Path, order: &Order) -> Child {
+    command(state, order).spawn().expect("the child starts")
+}
+
+/// Runs the child to its end.
+pub fn run(state: &Path, order: &Order) -> Output {
+    command(state, order).output().expect("the child runs")
+}
+
+/// Runs the child and asserts that it aborted, which it does only at its point.
+pub fn aborts(state: &Path, order: &Order) {
+    let output = run(state, order);
+    assert_eq!(
+        output.status.signal(),
+        Some(6),
+        "{order:?} was not reached: {}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+pub fn log(state: &Path) -> Log {
+    Log(state.join("log"))
+}
+
+const FIRST: StepDef<(), usize> = StepDef::new("first", "work.first", QUICK);
+const SECOND: StepDef<usize, usize> = StepDef::new("second", "work.second", QUICK);
+const THIRD: StepDef<usize, usize> = StepDef::new("third", "work.third", QUICK);
+const ONCE: StepDef<(), usize> = StepDef::new("once", "work.first", RetryPolicy::NEVER);
+const REFUSED: StepDef<(), usize> = StepDef::new("refused", "work.refused", QUICK);
+const SLOW: StepDef<(), usize> = StepDef::new("slow", "work.slow", QUICK);
+
+/// Three steps, each of which gives how many bodies ran before it: another number whenever it runs again.
+pub async fn work<C: Context>(ctx: &mut C, _input: ()) -> Result<Vec<usize>, Interrupt> {
+    let first = ctx.step(&FIRST, &()).await?;
+    let second = ctx.step(&SECOND, &first).await?;
+    let third = ctx.step(&THIRD, &second).await?;
+    Ok(vec![first, second, third])
+}
+
+/// The same within a section, with an id and a time before it.
+pub async fn locked<C: Context>(ctx: &mut C, _input: ()) -> Result<(u32, Vec<usize>), Interrupt> {
+    let id = ctx.new_id().await?;
+    let now = ctx.now_ms().await?;
+    assert!(now > 0 && !id.is_nil());
+    let iteration = ctx.begin_section("locked").await?;
+    let first = ctx.step(&FIRST, &()).await?;
+    let second = ctx.step(&SECOND, &first).await?;
+    ctx.end_section().await?;
+    let third = ctx.step(&THIRD, &second).await?;
+    Ok((iteration, vec![first, second, third]))
+}
+
+/// One step that is never tried twice.
+pub async fn once<C: Context>(ctx: &mut C, _input: ()) -> Result<usize, Interrupt> {
+    ctx.step(&ONCE, &()).await
+}
+
+/// A refusal that the workflow answers with its code, then a slow step.
+pub async fn refused<C: Context>(ctx: &mut C, _input: ()) -> Result<String, Interrupt> {
+    let refusal = match ctx.step(&REFUSED, &()).await {
+        Ok(_) => "no refusal".to_owned(),
+        Err(Interrupt::Failed(failure)) => serde_json::to_string(&failure).expect("a failure is JSON"),
+        Err(Interrupt::Suspended) => return Err(Interrupt::Suspended),
+    };
+    ctx.step(&SLOW, &()).await?;
+    Ok(refusal)
+}
+
+/// One slow step.
+pub async fn slow<C: Context>(ctx: &mut C, _input: ()) -> Result<usize, Interrupt> {
+    ctx.step(&SLOW, &()).await
+}
+
+pub fn work_registry(log: &Log) -> Registry {
+    let mut registry = registry();
+    registry.workflow("work", 1, work::<EngineContext>);
+    registry.workflow("locked", 1, locked::<EngineContext>);
+    registry.workflow("once", 1, once::<EngineContext>);
+    registry.workflow("refused", 1, refused::<EngineContext>);
+    registry.workflow("slow", 1, slow::<EngineContext>);
+    for name in ["first", "second", "third"] {
+        let log = log.clone();
+        let body = move || {
+            log.add(name);
+            let ran = log.lines().len();
+            crash::point(&format!("test.{name}"));
+            Ok::<_, Broken>(ran)
+        };
+        let activity = format!("work.{name}");
+        match name {
+            "first" => registry.blocking_activity(&activity, move |_ctx, (): ()| body()),
+            _ => registry.blocking_activity(&activity, move |_ctx, _: usize| body()),
+        };
+    }
+    registry.activity("work.refused", |_ctx, (): ()| async {
+        Err::<usize, _>(Broken("no: \"é\" is not a key", Disposition::Terminal))
+    });
+    let log = log.clone();
+    registry.activity("work.slow", move |_ctx, (): ()| {
+        let log = log.clone();
+        async move {
+            log.add("slow");
+            crate::support::sleep_ms(60).await;
+            crash::point("test.slow");
+            Ok::<_, Broken>(log.lines().len())
+        }
+    });
+    registry
+}
+
+static CRASH_AT: OnceLock<(String, u32)> = OnceLock::new();
+static MET: AtomicU32 = AtomicU32::new(0);
+
+fn abort_at(point: String, hit: u32) {
+    CRASH_AT.set((point, hit)).expect("one order a process");
+    crash::install(|name| {
+        if CRASH_AT.get().is_some_and(|(point, hit)| name == point && MET.fetch_add(1, Ordering::SeqCst) + 1 == *hit) {
+            std::process::abort();
+        }
+    });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "what other tests run as another process"]
+async fn obeys() {
+    let Ok(order) = std::env::var(ORDER) else { return };
+    let (state, order): (std::path::PathBuf, Order) = serde_json::from_str(&order).expect("an order");
+    let log = log(&state);
+    match order {
+        Order::Run { workflow, point, hit } => {
+            let engine = open(&state, work_registry(&log)).await;
+            abort_at(point, hit);
+            let run = start(&engine, StartRun::new(workflow, json!(null), "child")).await;
+            let outcome = engine.drive(run).await.expect("it is driven");
+            panic!("{outcome:?} without meeting the point");
+        }
+        Order::Resume { point, hit } => {
+            let engine = open(&state, work_registry(&log)).await;
+            abort_at(point, hit);
+            let runs = engine.interrupted().await.expect("they are listed");
+            engine.take_over(runs[0]).await.expect("it is taken over");
+            let outcome = engine.drive(runs[0]).await.expect("it is driven");
+            panic!("{outcome:?} without meeting the point");
+        }
+        Order::Race => {
+            let engine = open(&state, registry()).await;
+            log.add("ready");
+            crate::support::until("the signal", || state.join("go").exists()).await;
+            let run = StartRun::new("sum", json!([1, 2]), "child").key("the key", KeyPolicy::Forbid);
+            match engine.start(run).await.expect("it is answered") {
+                Start::Started(started) => println!("\nstarted {}", started.run_id),
+                Start::Busy { holder } => println!("\nbusy {holder}"),
+            }
+        }
+        Order::Open => {
+            log.add("ready");
+            crate::support::until("the signal", || state.join("go").exists()).await;
+            let engine = open(&state, registry()).await;
+            let run = start(&engine, StartRun::new("sum", json!([1, 2]), "child")).await;
+            assert_eq!(crate::support::succeeded(engine.drive(run).await.expect("it is driven")), json!(6));
+            engine.close().await;
+        }
+        Order::Many { runs } => {
+            let engine = open(&state, registry()).await;
+            let mut flight = tokio::task::JoinSet::new();
+            for number in 0..runs {
+                if number >= 8 {
+                    flight.join_next().await.expect("a run").expect("no panic");
+                }
+                let engine = engine.clone();
+                flight.spawn(async move {
+                    let run = start(&engine, StartRun::new("sum", json!([number, 2]), "child")).await;
+                    let sum = crate::support::succeeded(engine.drive(run).await.expect("it is driven"));
+                    assert_eq!(sum, json!((number + 2) * 2));
+                });
+            }
+            while let Some(joined) = flight.join_next().await {
+                joined.expect("no panic");
+            }
+            engine.close().await;
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! The commands, one file each.
+
+mod edition;
+mod init;
+mod inventory;
+mod publish;
+mod runs;
+
+use clap::CommandFactory as _;
+
+use crate::args::{Cli, Command, Run};
+use crate::config::{Config, Overrides};
+use crate::exit::{Ended, Exit};
+use crate::output::Output;
+use crate::wire::World;
+
+/// Carries out the command.
+///
+/// # Errors
+/// [`Ended`] with what to say and the exit code.
+pub async fn run(cli: Cli, out: Output) -> Result<Exit, Ended> {
+    let global = cli.global;
+    let world = || -> Result<World, Ended> {
+        let overrides =
+            Overrides { config: global.config.clone(), catalog: global.catalog.clone(), state: global.state.clone() };
+        let folder = std::env::current_dir()
+            .map_err(|error| Ended::usage(format!("the working folder cannot be told: {error}")))?;
+        Ok(World::new(Config::load(&overrides, &folder)?))
+    };
+    match cli.command {
+        Command::Init(args) => init::init(&world()?, out, &args),
+        Command::Run(Run::Publish(args)) => publish::publish(&world()?, out, args).await,
+        Command::Runs(args) => runs::runs(&world()?, out, args).await,
+        Command::Inventory(args) => inventory::inventory(&world()?, out, &args),
+        Command::Edition(args) => edition::edition(&world()?, out, args).await,
+        Command::Completions { shell } => {
+            let mut text = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "jobctl", &mut text);
+            out.raw(String::from_utf8_lossy(&text).trim_end());
+            Ok(Exit::Done)
+        }
+        Command::Man => {
+            let mut text = Vec::new();
+            clap_mangen::Man::new(Cli::command())
+                .render(&mut text)
+                .map_err(|error| Ended::usage(format!("the manual page cannot be written: {error}")))?;
+            out.raw(String::from_utf8_lossy(&text).trim_end());
+            Ok(Exit::Done)
+        }
+    }
+}

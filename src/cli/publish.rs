@@ -1,0 +1,315 @@
+//! `jobctl run publish`: takes up what was interrupted, starts the run, stays with it.
+
+use std::path::Path;
+
+use activities::publish::resolve_source;
+use catalog_rules::contracts::publish::{
+    Cause, PublishInput, PublishOutput, ResolveSourceInput, ResolveSourceOutput, SourceInput,
+};
+use catalog_rules::ids::ProductId;
+use catalog_rules::inventory::Lifecycle;
+use engine::{Engine, KeyPolicy, Outcome, RunFilter, RunId, Start, StartRun};
+use engine_rules::activity::ActivityContext;
+use engine_rules::failure::{ActivityError as _, Disposition, Failure};
+use engine_rules::state::RunState;
+use serde_json::{Value, json};
+
+use crate::args::Publish;
+use crate::exit::{Ended, Exit};
+use crate::output::{Output, duration, grouped, short};
+use crate::terminal::Watcher;
+use crate::wire::{World, engine_error};
+
+/// How often a run that waits for another looks again.
+const WAIT_MS: u64 = 250;
+
+/// The concurrency key of a product's publishes.
+pub fn key(product_id: &ProductId) -> String {
+    format!("publish:{product_id}")
+}
+
+/// Publishes a product and stays with the run.
+///
+/// # Errors
+/// Usage, a key held by another run, or what the engine fails with. A run that failed is told and gives its exit code.
+pub async fn publish(world: &World, out: Output, args: Publish) -> Result<Exit, Ended> {
+    let product_id: ProductId = args.product.parse()?;
+    let input = PublishInput {
+        source: source(world, &product_id, &args)?,
+        cause: Cause {
+            actor: world.actor.clone(),
+            reason: args.reason.clone().unwrap_or_else(|| "jobctl run publish".to_owned()),
+        },
+        lifecycle: args.is_final.then_some(Lifecycle::Final),
+        product_id: product_id.clone(),
+    };
+    activities::inventory::open_catalog(world.store.as_ref()).map_err(|error| Ended::from(error.to_failure()))?;
+    let engine = world.engine().await?;
+    if let Some(exit) = take_up_interrupted(world, &engine, out, &input).await? {
+        return Ok(exit);
+    }
+    let run_id = loop {
+        let run = StartRun {
+            reason: args.reason.clone(),
+            ..StartRun::new(workflows::publish::NAME, to_value(&input)?, world.actor.clone())
+        };
+        let run = run.key(key(&product_id), KeyPolicy::Forbid).label("product", product_id.as_str());
+        match engine.start(run).await.map_err(|error| engine_error(&error))? {
+            Start::Started(started) => break started.run_id,
+            Start::Busy { holder } => {
+                let busy = busy(&engine, &product_id, holder).await?;
+                if !args.wait || busy.exit == Exit::Blocked {
+                    return Err(busy);
+                }
+            }
+        }
+        world.clock.sleep_ms(WAIT_MS).await;
+        if let Some(exit) = take_up_interrupted(world, &engine, out, &input).await? {
+            return Ok(exit);
+        }
+    };
+    let ended = stay(world, &engine, out, run_id, &format!("publish {product_id}")).await?;
+    out.document("run.publish", ended.document(&[]));
+    Ok(ended.exit)
+}
+
+/// What a command ends with that finds the product's key held by the run `holder`.
+///
+/// # Errors
+/// What the engine fails with.
+pub async fn busy(engine: &Engine, product_id: &ProductId, holder: RunId) -> Result<Ended, Ended> {
+    let run = engine.reader().run(holder).await.map_err(|error| engine_error(&error))?.run;
+    let is_alive = run.owner.as_ref().is_some_and(|owner| owner.alive);
+    let stands = match run.state {
+        RunState::Blocked | RunState::Paused => Some(run.state.to_string()),
+        RunState::Running | RunState::Waiting if !is_alive => Some("interrupted: its process is gone".to_owned()),
+        RunState::Queued
+        | RunState::Running
+        | RunState::Waiting
+        | RunState::Succeeded
+        | RunState::Failed
+        | RunState::Cancelled => None,
+    };
+    let (code, message, disposition, hint, exit) = match stands {
+        Some(stands) => (
+            "engine.key_blocked",
+            format!("run {holder} of product {product_id} is {stands}"),
+            Disposition::Operator,
+            format!(
+                "jobctl runs show {holder} says why; jobctl runs resume {holder} goes on with it, jobctl runs cancel \
+                 {holder} --reason … ends it"
+            ),
+            Exit::Blocked,
+        ),
+        None => (
+            "engine.key_held",
+            format!("run {holder} is at work on product {product_id}"),
+            Disposition::Retry,
+            format!("jobctl runs show {holder} follows it; jobctl run publish --wait waits for it to end"),
+            Exit::Busy,
+        ),
+    };
+    let failure = Failure { code: code.to_owned(), message, disposition, hint: Some(hint) };
+    Ok(Ended { failure, exit })
+}
+
+/// Finishes the product's runs that a dead process left. `Some` when one of them did what is asked for now.
+async fn take_up_interrupted(
+    world: &World,
+    engine: &Engine,
+    out: Output,
+    input: &PublishInput,
+) -> Result<Option<Exit>, Ended> {
+    let filter = RunFilter {
+        states: vec![RunState::Running, RunState::Waiting],
+        workflow: Some(workflows::publish::NAME.to_owned()),
+        labels: [("product".to_owned(), input.product_id.to_string())].into(),
+        ..RunFilter::default()
+    };
+    let mut runs = engine.reader().runs(&filter).await.map_err(|error| engine_error(&error))?;
+    runs.sort_by_key(|run| run.created_at_ms);
+    for run in runs {
+        if run.owner.as_ref().is_some_and(|owner| owner.alive) {
+            continue;
+        }
+        match engine.take_over(run.run_id).await {
+            Ok(()) => {}
+            // Somebody else was faster: it is theirs now.
+            Err(engine::EngineError::OwnedElsewhere { .. } | engine::EngineError::WrongState { .. }) => continue,
+            Err(error) => return Err(engine_error(&error)),
+        }
+        let ended =
+            stay(world, engine, out, run.run_id, &format!("publish {} (interrupted)", input.product_id)).await?;
+        if ended.exit == Exit::Done && same_work(world, engine, run.run_id, &run.input, input).await? {
+            out.document("run.publish", ended.document(&[run.run_id]));
+            return Ok(Some(Exit::Done));
+        }
+        if ended.exit == Exit::Blocked {
+            out.document("run.publish", ended.document(&[run.run_id]));
+            return Ok(Some(Exit::Blocked));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether the run that was taken up published what is asked for: the same source, with the bytes that it has now.
+async fn same_work(
+    world: &World,
+    engine: &Engine,
+    run_id: RunId,
+    run_input: &Value,
+    input: &PublishInput,
+) -> Result<bool, Ended> {
+    let Ok(theirs) = serde_json::from_value::<PublishInput>(run_input.clone()) else { return Ok(false) };
+    if theirs.source != input.source || theirs.lifecycle != input.lifecycle {
+        return Ok(false);
+    }
+    let detail = engine.reader().run(run_id).await.map_err(|error| engine_error(&error))?;
+    let recorded = detail.steps.iter().find(|step| step.name == "resolve_source").and_then(|step| step.output.clone());
+    let Some(Ok(recorded)) = recorded.map(serde_json::from_value::<ResolveSourceOutput>) else { return Ok(false) };
+    let asked = ResolveSourceInput { product_id: input.product_id.clone(), source: input.source.clone() };
+    let deps = world.publish_deps();
+    let now = tokio::task::spawn_blocking(move || resolve_source(&deps, &ActivityContext::detached(), asked)).await;
+    Ok(matches!(now, Ok(Ok(now)) if now.sha256 == recorded.sha256))
+}
+
+fn source(world: &World, product_id: &ProductId, args: &Publish) -> Result<SourceInput, Ended> {
+    if args.source.is_empty() {
+        return world.config.sources.get(product_id).cloned().ok_or_else(|| {
+            Ended::usage(format!(
+                "product {product_id} has no source: give --source PATH, or [sources.{product_id}] in jobctl.toml"
+            ))
+        });
+    }
+    let absolute = |path: &Path| {
+        std::path::absolute(path)
+            .map(|path| path.display().to_string())
+            .map_err(|error| Ended::usage(format!("{}: {error}", path.display())))
+    };
+    Ok(SourceInput::Codr {
+        files: args.source.iter().map(|path| absolute(path)).collect::<Result<_, _>>()?,
+        metadata: args.metadata.iter().map(|path| absolute(path)).collect::<Result<_, _>>()?,
+    })
+}
+
+/// `value` as a run's input.
+///
+/// # Errors
+/// When it cannot be written as JSON.
+pub fn to_value<T: serde::Serialize>(value: &T) -> Result<Value, Ended> {
+    serde_json::to_value(value).map_err(|error| Ended::usage(format!("the input cannot be recorded: {error}")))
+}
+
+/// How a run ended, as a command tells it.
+pub struct RunEnd {
+    run_id: RunId,
+    state: &'static str,
+    output: Option<Value>,
+    failure: Option<Failure>,
+    /// The exit code.
+    pub exit: Exit,
+}
+
+impl RunEnd {
+    /// The run as a document.
+    pub fn document(&self, taken_up: &[RunId]) -> Value {
+        json!({
+            "run_id": self.run_id.to_string(),
+            "state": self.state,
+            "output": self.output,
+            "failure": self.failure,
+            "exit_code": self.exit as u8,
+            "taken_up": taken_up.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// Drives a run in this process, showing each step, and tells how it ended.
+///
+/// # Errors
+/// What the engine fails with.
+pub async fn stay(world: &World, engine: &Engine, out: Output, run_id: RunId, title: &str) -> Result<RunEnd, Ended> {
+    let mut events = engine.subscribe();
+    let begun_us = world.clock.monotonic_us();
+    out.line(format!("{title}  run {run_id}"));
+    let mut watcher = Watcher::new(out, run_id.to_string());
+    let driven = {
+        let drive = engine.drive(run_id);
+        let mut drive = std::pin::pin!(drive);
+        let interrupt = tokio::signal::ctrl_c();
+        let mut interrupt = std::pin::pin!(interrupt);
+        loop {
+            tokio::select! {
+                biased;
+                Some(event) = events.next() => watcher.show(&event),
+                driven = &mut drive => break driven,
+                Ok(()) = &mut interrupt => {
+                    watcher.clear();
+                    return Err(Ended::usage(format!("interrupted; run {run_id} stands where it was last recorded"))
+                        .with_hint(format!("jobctl runs resume {run_id} goes on with it"))
+                        .with_exit(Exit::Failed));
+                }
+            }
+        }
+    };
+    while let Some(event) = events.try_next() {
+        watcher.show(&event);
+    }
+    watcher.clear();
+    let outcome = driven.map_err(|error| engine_error(&error))?;
+    let took = duration(world.clock.monotonic_us().saturating_sub(begun_us));
+    Ok(tell(out, run_id, outcome, &took))
+}
+
+fn tell(out: Output, run_id: RunId, outcome: Outcome, took: &str) -> RunEnd {
+    let end = |state, output, failure, exit| RunEnd { run_id, state, output, failure, exit };
+    match outcome {
+        Outcome::Succeeded(output) => {
+            let what = serde_json::from_value::<PublishOutput>(output.clone()).map(|it| {
+                format!(
+                    "{} edition {} is {} in version {}, {} rows",
+                    it.product_id,
+                    it.edition_id,
+                    it.state,
+                    it.seq,
+                    grouped(it.rows)
+                )
+            });
+            out.line(format!("{} in {took}: {}", out.green("done"), what.unwrap_or_default()));
+            end("succeeded", Some(output), None, Exit::Done)
+        }
+        Outcome::Failed { failure, step } => {
+            out.line(format!("{} after {took}{}", out.red("failed"), at(step.as_deref())));
+            if !out.is_json() {
+                out.ended(&Ended::from(failure.clone()));
+            }
+            let exit = Exit::of(&failure);
+            end("failed", None, Some(failure), exit)
+        }
+        Outcome::Blocked { mut failure, step } => {
+            out.line(format!("{} after {took}{}", out.red("blocked"), at(step.as_deref())));
+            let next = format!("then: jobctl runs resume {}", short(&run_id.to_string()));
+            failure.hint = Some(match failure.hint {
+                Some(hint) if hint.contains("runs resume") => hint,
+                Some(hint) => format!("{hint}; {next}"),
+                None => next,
+            });
+            if !out.is_json() {
+                out.ended(&Ended::from(failure.clone()).with_exit(Exit::Blocked));
+            }
+            end("blocked", None, Some(failure), Exit::Blocked)
+        }
+        Outcome::Cancelled => {
+            out.line("cancelled");
+            end("cancelled", None, None, Exit::Failed)
+        }
+        Outcome::Fenced => {
+            out.line("another process took the run over");
+            end("fenced", None, None, Exit::Busy)
+        }
+    }
+}
+
+fn at(step: Option<&str>) -> String {
+    step.map(|step| format!(" at {step}")).unwrap_or_default()
+}

@@ -1,0 +1,183 @@
+//! The only place that prints. Text for a person, or one JSON document.
+
+use std::io::{IsTerminal as _, Write as _};
+
+use comfy_table::{ContentArrangement, Table, presets};
+use serde_json::{Value, json};
+
+use crate::exit::Ended;
+
+/// Where and how to print.
+#[derive(Debug, Clone, Copy)]
+pub struct Output {
+    json: bool,
+    terminal: bool,
+    colour: bool,
+}
+
+impl Output {
+    /// An output for this process: colour and a live display on a terminal only, and no colour under `NO_COLOR`.
+    #[must_use]
+    pub fn new(json: bool) -> Self {
+        let terminal = std::io::stdout().is_terminal();
+        let colour = terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        Self { json, terminal, colour }
+    }
+
+    /// Whether one JSON document is asked for.
+    #[must_use]
+    pub fn is_json(self) -> bool {
+        self.json
+    }
+
+    /// Whether a person looks at a terminal.
+    #[must_use]
+    pub fn is_terminal(self) -> bool {
+        self.terminal && !self.json
+    }
+
+    /// Prints a line of text; nothing when JSON was asked for.
+    pub fn line(self, text: impl AsRef<str>) {
+        if !self.json {
+            self.raw(text.as_ref());
+        }
+    }
+
+    /// Prints a table; nothing when JSON was asked for.
+    pub fn table<const N: usize>(self, header: [&str; N], rows: Vec<[String; N]>) {
+        if self.json {
+            return;
+        }
+        let mut table = Table::new();
+        table.load_style(presets::NOTHING).set_header(header);
+        if self.terminal {
+            table.set_content_arrangement(ContentArrangement::Dynamic);
+        }
+        for row in rows {
+            table.add_row(row);
+        }
+        for line in table.lines() {
+            self.raw(line.trim_end());
+        }
+    }
+
+    /// Prints the document of a command, `{"schema": "jobctl.<command>/1", …}`; nothing when text was asked for.
+    pub fn document(self, command: &str, body: Value) {
+        if !self.json {
+            return;
+        }
+        let mut document = serde_json::Map::new();
+        document.insert("schema".to_owned(), json!(format!("jobctl.{command}/1")));
+        match body {
+            Value::Object(fields) => document.extend(fields),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+                document.insert("value".to_owned(), body);
+            }
+        }
+        self.raw(&serde_json::to_string_pretty(&Value::Object(document)).unwrap_or_default());
+    }
+
+    /// Says on standard error what ended the command; with JSON, as a document on standard output as well.
+    pub fn ended(self, ended: &Ended) {
+        let failure = &ended.failure;
+        if self.json {
+            self.document("error", json!({ "failure": failure, "exit_code": ended.exit as u8 }));
+            return;
+        }
+        let mut text = format!("{} {}", self.red("error:"), failure.message);
+        if failure.code != "usage" {
+            text.push_str(&format!("\n  code: {}", failure.code));
+        }
+        if let Some(hint) = &failure.hint {
+            text.push_str(&format!("\n  hint: {hint}"));
+        }
+        let _ = writeln!(std::io::stderr().lock(), "{text}");
+    }
+
+    /// `text` in red, where there is colour.
+    #[must_use]
+    pub fn red(self, text: &str) -> String {
+        self.styled(text, anstyle::AnsiColor::Red)
+    }
+
+    /// `text` in green, where there is colour.
+    #[must_use]
+    pub fn green(self, text: &str) -> String {
+        self.styled(text, anstyle::AnsiColor::Green)
+    }
+
+    fn styled(self, text: &str, colour: anstyle::AnsiColor) -> String {
+        if self.colour {
+            let style = anstyle::Style::new().fg_color(Some(colour.into()));
+            format!("{style}{text}{style:#}")
+        } else {
+            text.to_owned()
+        }
+    }
+
+    /// Prints text as it is. A reader that went away (`| head`) is no error.
+    pub fn raw(self, text: &str) {
+        let _ = writeln!(std::io::stdout().lock(), "{text}");
+    }
+}
+
+/// `1234567` as `1,234,567`.
+#[must_use]
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (n, digit) in digits.chars().enumerate() {
+        if n > 0 && (digits.len() - n).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A size for a person: `14.9 MB`, in powers of ten.
+#[must_use]
+pub fn size(bytes: u64) -> String {
+    #[allow(clippy::cast_precision_loss, reason = "shown with one digit")]
+    let value = bytes as f64;
+    match bytes {
+        0..1_000 => format!("{bytes} B"),
+        1_000..1_000_000 => format!("{:.1} kB", value / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.1} MB", value / 1e6),
+        _ => format!("{:.1} GB", value / 1e9),
+    }
+}
+
+/// A duration for a person: `0.1 s`, `2 min 05 s`.
+#[must_use]
+pub fn duration(us: u64) -> String {
+    let seconds = us / 1_000_000;
+    if seconds < 100 {
+        format!("{}.{} s", us / 1_000_000, us % 1_000_000 / 100_000)
+    } else {
+        format!("{} min {:02} s", seconds / 60, seconds % 60)
+    }
+}
+
+/// An id as a table shows it: its beginning and its end. Every command takes this form.
+#[must_use]
+pub fn short(id: &str) -> String {
+    if id.len() < 14 || !id.is_ascii() { id.to_owned() } else { format!("{}…{}", &id[..4], &id[id.len() - 6..]) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_sizes_durations_and_ids_read_well() {
+        assert_eq!(grouped(5_475_519), "5,475,519");
+        assert_eq!(grouped(12), "12");
+        assert_eq!(grouped(123), "123");
+        assert_eq!(size(999), "999 B");
+        assert_eq!(size(14_900_000), "14.9 MB");
+        assert_eq!(duration(149_999), "0.1 s");
+        assert_eq!(duration(125_000_000), "2 min 05 s");
+        assert_eq!(short("01a18e76-2bad-7480-abfe-2ba8a6889a45"), "01a1…889a45");
+    }
+}

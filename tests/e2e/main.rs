@@ -1,0 +1,12 @@
+//! End to end: the binary as a person runs it, on a real catalog.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test ends by panicking")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod commands;
+mod layers;
+mod publish;
+mod real_files;
+mod refusals;

@@ -1,0 +1,80 @@
+//! A context whose answers are written down beforehand.
+
+use std::collections::VecDeque;
+
+use engine_rules::context::{Context, Interrupt, StepDef};
+use engine_rules::failure::{Disposition, Failure};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use uuid::Uuid;
+
+/// Answers each step in turn and keeps what it was asked.
+#[derive(Debug, Default)]
+pub struct Scripted {
+    answers: VecDeque<(&'static str, Result<Value, Interrupt>)>,
+    /// The steps asked for: name and input.
+    pub asked: Vec<(&'static str, Value)>,
+}
+
+impl Scripted {
+    pub fn answer(mut self, step: &'static str, output: Value) -> Self {
+        self.answers.push_back((step, Ok(output)));
+        self
+    }
+
+    pub fn fail(mut self, step: &'static str, code: &str) -> Self {
+        let failure = Failure {
+            code: code.to_owned(),
+            message: format!("{step} was refused"),
+            disposition: Disposition::Terminal,
+            hint: None,
+        };
+        self.answers.push_back((step, Err(Interrupt::Failed(failure))));
+        self
+    }
+
+    pub fn suspend(mut self, step: &'static str) -> Self {
+        self.answers.push_back((step, Err(Interrupt::Suspended)));
+        self
+    }
+
+    pub fn names(&self) -> Vec<&'static str> {
+        self.asked.iter().map(|(name, _)| *name).collect()
+    }
+}
+
+impl Scripted {
+    fn next<O: DeserializeOwned>(&mut self, name: &'static str, input: Value) -> Result<O, Interrupt> {
+        self.asked.push((name, input));
+        let (expected, answer) = self.answers.pop_front().unwrap_or_else(|| panic!("{name} was not expected"));
+        assert_eq!(name, expected, "the steps came in another order");
+        answer.map(|output| serde_json::from_value(output).unwrap())
+    }
+}
+
+impl Context for Scripted {
+    async fn step<I, O>(&mut self, step: &StepDef<I, O>, input: &I) -> Result<O, Interrupt>
+    where
+        I: Serialize + Sync,
+        O: Serialize + DeserializeOwned + Send,
+    {
+        self.next(step.name, serde_json::to_value(input).unwrap())
+    }
+
+    async fn now_ms(&mut self) -> Result<i64, Interrupt> {
+        self.next("now_ms", Value::Null)
+    }
+
+    async fn new_id(&mut self) -> Result<Uuid, Interrupt> {
+        self.next("new_id", Value::Null)
+    }
+
+    async fn begin_section(&mut self, name: &str) -> Result<u32, Interrupt> {
+        self.next("begin_section", Value::from(name))
+    }
+
+    async fn end_section(&mut self) -> Result<(), Interrupt> {
+        self.next("end_section", Value::Null)
+    }
+}
