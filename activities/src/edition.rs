@@ -69,6 +69,7 @@ pub const CRASH_POINTS: &[&str] = &[
     "edition.build.artefacts_written",
     "edition.build.rows_written",
     "edition.seal.journal_written",
+    "edition.seal.lake_in_log",
     "edition.seal.lake_settled",
     "edition.seal.availability_written",
     "edition.seal.store_compacted",

@@ -9,12 +9,13 @@ use catalog_rules::manifest::{CANONICAL_FORM, LAKE_NAME, Manifest, Root, STORE_N
 use catalog_rules::sdmx::model::{Artefact, DataflowBinding, UrnText};
 use catalog_rules::sdmx::urn::class_of;
 use engine_rules::crash;
+use engine_rules::failure::{ActivityError as _, Disposition};
 
 use super::error::{EditionError, io_error};
 use super::lake::{self, LakeTable};
 use super::layout::{EditionFolder, ProductFolder};
 use super::list::{discard, unsealed};
-use super::reader::read_manifest;
+use super::reader::{read_manifest, refuse_versions};
 use super::source::{ArtefactSource, ObservationSource};
 use super::stage::{Staged, stage};
 use super::structures::Structures;
@@ -93,8 +94,9 @@ pub struct BuiltTable {
 /// Builds the unsealed edition `edition_id`: the artefacts and rows of the order, on top of `previous` where there is
 /// one. A half-written edition of the same id is discarded first, so it is safe to repeat.
 ///
-/// The sources are read to their end before anything in the product's folder changes: one that is refused, and rows
-/// that are no set of observations, leave it byte for byte as it was.
+/// The sources are read to their end, and the artefacts stored, before anything in the product's folder changes: a
+/// source that is refused, rows that are no set of observations and artefacts that cannot be stored leave it byte for
+/// byte as it was.
 ///
 /// # Errors
 /// [`EditionError::OtherUnsealed`] when the product has another unsealed edition, [`EditionError::AlreadySealed`] when
@@ -109,6 +111,9 @@ pub fn build(tools: &Tools<'_>, order: &BuildOrder<'_>) -> Result<Built, Edition
         None => None,
     };
     let session = Session::open_on_disk(tools.duck, &format!("build-{}", order.edition_id))?;
+    if let Some((folder, manifest)) = &previous {
+        refuse_versions(&session, folder, manifest)?;
+    }
     let mut staged = Vec::with_capacity(order.tables.len());
     for (number, table) in order.tables.iter().enumerate() {
         staged.push((LakeTable::of(table.binding)?, take_in(tools, &session, number, table)?));
@@ -116,9 +121,12 @@ pub fn build(tools: &Tools<'_>, order: &BuildOrder<'_>) -> Result<Built, Edition
     let artefacts = order.artefacts.artefacts().map_err(EditionError::Source)?;
     let structures = Structures::of(&artefacts, order.tables.iter().map(|table| table.binding.clone()).collect());
     for ((_, staged), table) in staged.iter().zip(order.tables) {
+        // The seal looks again, at what is stored; here a refusal still changes nothing.
         let uncoded = coverage::uncoded(&session, &staged.table, &structures, table.binding)?;
         coverage::refuse_uncoded(table.binding, uncoded)?;
     }
+    let store = session.scratch().join(STORE_NAME);
+    write_artefacts(&session, order, &artefacts, &store, &structures, previous.as_ref())?;
     crash::point("edition.build.staged");
 
     refuse_unless_next(&product, order)?;
@@ -133,11 +141,29 @@ pub fn build(tools: &Tools<'_>, order: &BuildOrder<'_>) -> Result<Built, Edition
     }
     crash::point("edition.build.directory_created");
 
-    write_artefacts(&session, order, &artefacts, &folder, &structures, previous.as_ref())?;
+    let built = fill(tools, &session, order, &folder, previous.as_ref(), &store, &staged);
+    if built.as_ref().is_err_and(|error| error.disposition() == Disposition::Terminal) {
+        // Nobody will go on with it, and it would keep the next build out.
+        discard(tools.fs, product.path(), order.edition_id)?;
+    }
+    built
+}
+
+/// Fills the edition's folder.
+fn fill(
+    tools: &Tools<'_>,
+    session: &Session,
+    order: &BuildOrder<'_>,
+    folder: &EditionFolder,
+    previous: Option<&(EditionFolder, Manifest)>,
+    store: &Path,
+    staged: &[(LakeTable, Staged)],
+) -> Result<Built, EditionError> {
+    fs::copy(store, folder.store()).map_err(io_error("copy", store))?;
     crash::point("edition.build.artefacts_written");
-    let mut built = write_rows(tools, &session, order, &folder, previous.as_ref(), &staged)?;
-    if let Some((from, manifest)) = &previous {
-        carry_lazy(from, manifest, &folder)?;
+    let mut built = write_rows(tools, session, order, folder, previous, staged)?;
+    if let Some((from, manifest)) = previous {
+        carry_lazy(from, manifest, folder)?;
     }
     crash::point("edition.build.rows_written");
     built.rows = built.tables.iter().map(|table| table.rows).sum();
@@ -169,21 +195,22 @@ fn take_in(
     stage(tools, session, number, table.source)
 }
 
+/// Stores the order's artefacts and bindings in a fresh store at `path`, outside the product.
 fn write_artefacts(
     session: &Session,
     order: &BuildOrder<'_>,
     artefacts: &[Artefact],
-    folder: &EditionFolder,
+    path: &Path,
     structures: &Structures,
     previous: Option<&(EditionFolder, Manifest)>,
 ) -> Result<(), EditionError> {
     let mut keep = BTreeSet::new();
     if let Some((previous, manifest)) = previous {
         // The sealed store has lost the keys that guard writing; its copy gets them back.
-        compact(session.connection(), &previous.store(), &folder.store(), Form::Keyed)?;
+        compact(session.connection(), &previous.store(), path, Form::Keyed)?;
         keep = unchanged(order, structures, manifest)?;
     }
-    session.attach(&folder.store(), STORE, Access::Write)?;
+    session.attach(path, STORE, Access::Write)?;
     let store = MetadataStore::new(session.connection(), STORE);
     if previous.is_none() {
         store.create(Form::Keyed)?;

@@ -14,11 +14,10 @@ pub use finding::{CheckName, Finding, FindingDetail, Profile, Report};
 use self::finding::Findings;
 use super::error::{EditionError, io_error};
 use super::layout::EditionFolder;
-use super::reader::{read_manifest_at, session_name};
+use super::reader::{VersionFault, read_manifest_at, session_name, version_faults};
 use super::structures::Structures;
 use super::{Tools, lake};
-use crate::duck::{Access, DuckError, STORE, Session, storage_version};
-use crate::metadata_store::SCHEMA_VERSION;
+use crate::duck::{Access, STORE, Session};
 
 /// What to check.
 #[derive(Debug, Clone, Copy)]
@@ -93,7 +92,14 @@ fn run(
 
     findings.begin(CheckName::Manifest);
     let session = Session::open(tools.duck, &session_name("check"))?;
-    if !can_be_opened(&session, folder, &manifest, findings)? || options.at == Profile::Open {
+    let faults = match version_faults(&session, folder, &manifest) {
+        Ok(faults) => faults,
+        Err(error) => return findings.unreadable("duckdb_storage_version", error.into()),
+    };
+    for VersionFault { field, what, found, expected } in &faults {
+        findings.differs(*field, what, found, expected);
+    }
+    if !faults.is_empty() || options.at == Profile::Open {
         return Ok(());
     }
     let has_lake = folder.lake().exists();
@@ -129,60 +135,6 @@ fn run(
         }
     };
     stored::checks(tools, &session, folder, &manifest, &structures, has_lake, options, findings)
-}
-
-/// Whether the three versions of the manifest allow its files to be opened (*edition* §4).
-fn can_be_opened(
-    session: &Session,
-    folder: &EditionFolder,
-    manifest: &Manifest,
-    findings: &mut Findings,
-) -> Result<bool, EditionError> {
-    let before = findings.count();
-    if manifest.schema_version != SCHEMA_VERSION {
-        findings.differs("schema_version", "the store schema is", &manifest.schema_version, SCHEMA_VERSION);
-    }
-    let limits = session.limits()?;
-    let storage = match manifest.duckdb_storage_version {
-        // Recorded by an early writer in place of the version: the headers tell.
-        999 => newest_storage(folder),
-        recorded => Ok(recorded),
-    };
-    match storage {
-        Ok(found) if found > limits.storage_version => findings.differs(
-            "duckdb_storage_version",
-            "the storage version is",
-            found.to_string(),
-            format!("at most {}, the newest that this DuckDB reads", limits.storage_version),
-        ),
-        Ok(_) => {}
-        Err(error) => findings.unreadable("duckdb_storage_version", error.into())?,
-    }
-    if let Some(found) = &manifest.ducklake_spec_version
-        && is_newer(found, &limits.ducklake_spec_version)
-    {
-        findings.differs(
-            "ducklake_spec_version",
-            "the DuckLake format is",
-            found,
-            format!("at most {}, the newest that this DuckLake reads", limits.ducklake_spec_version),
-        );
-    }
-    Ok(findings.count() == before)
-}
-
-fn newest_storage(folder: &EditionFolder) -> Result<u64, DuckError> {
-    let store = storage_version(&folder.store())?;
-    if folder.lake().exists() { Ok(store.max(storage_version(&folder.lake())?)) } else { Ok(store) }
-}
-
-/// Whether the dotted version `found` is newer than `newest`; one that cannot be read counts as newer.
-fn is_newer(found: &str, newest: &str) -> bool {
-    let parts = |text: &str| text.split('.').map(|part| part.parse::<u64>().ok()).collect::<Option<Vec<u64>>>();
-    match (parts(found), parts(newest)) {
-        (Some(found), Some(newest)) => found > newest,
-        (_, _) => true,
-    }
 }
 
 /// Compares every fingerprint with an earlier manifest's.
@@ -225,21 +177,4 @@ fn cause(error: &dyn std::error::Error) -> String {
         source = cause.source();
     }
     text.replace('\n', "; ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn formats_are_compared_by_number() {
-        for (found, newest) in
-            [("1.1", "1.0"), ("1.10", "1.9"), ("2.0", "1.9"), ("1.0.1", "1.0"), ("x", "1.0"), ("", "1.0")]
-        {
-            assert!(is_newer(found, newest), "{found} against {newest}");
-        }
-        for (found, newest) in [("1.0", "1.0"), ("0.9", "1.0"), ("1.9", "1.10"), ("1", "1.0")] {
-            assert!(!is_newer(found, newest), "{found} against {newest}");
-        }
-    }
 }

@@ -154,6 +154,18 @@ pub enum EditionError {
         /// What was expected.
         expected: String,
     },
+    /// An edition of a schema or format that is not read here.
+    #[error("edition §4: {} has {field} {found}, expected {expected}; its files were not opened", path.display())]
+    Version {
+        /// The manifest.
+        path: PathBuf,
+        /// Which field.
+        field: &'static str,
+        /// What it holds.
+        found: String,
+        /// What is read here.
+        expected: String,
+    },
     /// The manifest is there, and the files are not those that it lists.
     #[error("edition §7: edition {edition_id} has a manifest, and its files are not those that it lists: {detail}")]
     SealedOtherwise {
@@ -369,6 +381,7 @@ impl ActivityError for EditionError {
             Self::NotSealed { .. } => "catalog.not_sealed",
             Self::NotBuilt { .. } => "edition.not_built",
             Self::OtherEdition { .. } => "catalog.other_edition",
+            Self::Version { .. } => "catalog.version",
             Self::SealedOtherwise { .. } => "catalog.sealed_otherwise",
             Self::Source(_) => "edition.source",
             Self::Columns { .. } => "edition.columns",
@@ -406,6 +419,7 @@ impl ActivityError for EditionError {
             | Self::NotSealed { .. }
             | Self::NotBuilt { .. }
             | Self::OtherEdition { .. }
+            | Self::Version { .. }
             | Self::SealedOtherwise { .. }
             | Self::Columns { .. }
             | Self::Batch { .. }
@@ -451,6 +465,7 @@ impl ActivityError for EditionError {
             | Self::DiscardsSealed { .. }
             | Self::NotSealed { .. }
             | Self::OtherEdition { .. }
+            | Self::Version { .. }
             | Self::MissingKey { .. }
             | Self::NotADecimal { .. }
             | Self::TooWide { .. }

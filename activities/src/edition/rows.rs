@@ -218,27 +218,4 @@ fn cut(session: &Session, staged: &Staged, time: &str) -> Result<Option<String>,
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn held(rows: &[u64]) -> Vec<Held> {
-        rows.iter().enumerate().map(|(n, rows)| Held { filename: n.to_string(), rows: *rows }).collect()
-    }
-
-    fn kept(rows: &[u64], changed: &[usize], staged: u64) -> Vec<usize> {
-        let changed = changed.iter().map(ToString::to_string).collect();
-        keep(&held(rows), &changed, staged).iter().map(|name| name.parse().unwrap()).collect()
-    }
-
-    #[test]
-    fn unchanged_files_stay_unless_that_leaves_many_small_ones_or_little_at_all() {
-        assert_eq!(kept(&[800, 100, 100], &[2], 1010), [0, 1]);
-        assert_eq!(kept(&[800, 100, 100], &[], 1000), [0, 1, 2]);
-        assert_eq!(kept(&[800, 100, 100], &[0], 1000), [0; 0], "a fifth is not worth keeping");
-        assert_eq!(kept(&[500, 500], &[0], 1000), [1], "half is");
-        assert_eq!(kept(&[], &[], 0), [0; 0]);
-        let many = [900, 10, 10, 10, 10, 10, 10, 10, 10, 10];
-        assert_eq!(kept(&many[..9], &[], 980), [0, 1, 2, 3, 4, 5, 6, 7, 8]);
-        assert_eq!(kept(&many, &[], 990), [0], "the ninth small file makes them one");
-    }
-}
+mod tests;

@@ -24,11 +24,11 @@ use super::check::first_file_difference;
 use super::error::{EditionError, io_error};
 use super::files::{TierRule, data_entry, edition_entry, edition_paths};
 use super::layout::{EditionFolder, ProductFolder};
-use super::reader::{read_manifest, read_manifest_at};
+use super::reader::{newest_storage, read_manifest, read_manifest_at};
 use super::settle::settle;
 use super::structures::Structures;
 use super::{Tools, coverage, lake};
-use crate::duck::{Access, DuckError, STORE, Session, storage_version, wal_of};
+use crate::duck::{Access, DuckError, STORE, Session, wal_of};
 use crate::fs::{Create, TEMPORARY_PREFIX, create_exclusive, remove_durably, sweep_temporaries};
 use crate::metadata_store::{Form, MetadataStore, SCHEMA_VERSION, compact, sdmxlib_version};
 
@@ -239,10 +239,7 @@ fn write(
     drop(session);
     phases.end("fingerprint");
 
-    let mut storage = storage_version(&folder.store())?;
-    if has_lake {
-        storage = storage.max(storage_version(&folder.lake())?);
-    }
+    let storage = newest_storage(folder)?;
     let files = list_files(tools, order, folder, &lake_files, previous)?;
     crash::point("edition.seal.synced");
     phases.end("files");

@@ -4,11 +4,13 @@
 //! DuckLake's own maintenance must never run here: it deletes files of `data/` that earlier editions list. What is
 //! checkpointed is the catalog's database, not the lake.
 
+use catalog_rules::manifest::DATA_PATH;
+use engine_rules::crash;
+
 use super::error::EditionError;
 use super::lake::{self, CATALOG};
 use super::layout::EditionFolder;
 use crate::duck::{Access, LAKE, Session};
-use catalog_rules::manifest::DATA_PATH;
 
 /// Settles the lake of `folder` and closes it. With `merge`, each table ends in one file, or one for each partition.
 /// Safe to repeat, also after a kill half way: what was committed is taken in and the rest is done.
@@ -31,10 +33,12 @@ pub fn settle(session: &Session, folder: &EditionFolder, merge: bool) -> Result<
         "settle the lake's catalog",
         &format!(
             "DELETE FROM {CATALOG}.ducklake_files_scheduled_for_deletion;
-             UPDATE {CATALOG}.ducklake_metadata SET value = '{DATA_PATH}' WHERE key = 'data_path';
-             CHECKPOINT {CATALOG}"
+             UPDATE {CATALOG}.ducklake_metadata SET value = '{DATA_PATH}' WHERE key = 'data_path'"
         ),
     )?;
+    // All of this is in the write-ahead log now, and only there.
+    crash::point("edition.seal.lake_in_log");
+    session.run("checkpoint the lake's catalog", &format!("CHECKPOINT {CATALOG}"))?;
     let deletions = lake::referenced_files(session)?.iter().filter(|file| file.deletes).count();
     session.detach(LAKE)?;
     let inlined = lake::inlined_rows(session, &folder.lake())?;

@@ -250,10 +250,6 @@ impl Findings {
         Ok(())
     }
 
-    pub fn count(&self) -> usize {
-        self.report.findings.len()
-    }
-
     pub fn report(self) -> Report {
         self.report
     }

@@ -47,6 +47,9 @@ fn a_process_that_ended_anywhere_is_followed_by_one_that_ends_as_if_undisturbed(
             .unwrap();
         assert_eq!(child.status.code(), None, "{point} was not reached: {}", String::from_utf8_lossy(&child.stderr));
 
+        if *point == "edition.seal.lake_in_log" {
+            assert!(world.edition(2).join("tables.ducklake.wal").exists(), "the point no longer leaves a log");
+        }
         // What a run does that is resumed: build unless the build was recorded, then seal.
         if !point.starts_with("edition.seal.") {
             world.build(2, Some(1), &revised);

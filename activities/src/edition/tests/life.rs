@@ -274,3 +274,21 @@ fn an_edition_without_tables_has_no_lake() {
     assert_eq!(sealed.manifest.files.len(), 1);
     assert_eq!(world.findings(1, Profile::Publish), [""; 0]);
 }
+
+#[test]
+fn a_large_table_is_cut_so_that_revisions_leave_the_old_periods_alone() {
+    let large = Synthetic { members: 250, products: 10, periods: 50, revision: 0 };
+    assert_eq!(large.rows(), 250_000);
+    let mut world = World::new();
+    world.artefacts = large.artefacts();
+    let (_, first) = world.publish(1, None, &large);
+    let sizes = |manifest: &Manifest| manifest.files_of(Root::Data).map(|file| file.size_bytes).collect::<Vec<_>>();
+    assert_eq!(sizes(&first.manifest).len(), 2);
+    let (built, second) = world.publish(2, Some(1), &Synthetic { revision: 1, ..large });
+    assert_eq!(built.tables[0].kept_files, 1);
+    assert!(built.tables[0].new_rows * 5 < large.rows(), "{built:?}");
+    assert_eq!(second.carried_files(), 1);
+    let carried = second.manifest.files_of(Root::Data).find(|file| file.carried_from.is_some()).unwrap();
+    assert_eq!(Some(&carried.size_bytes), sizes(&first.manifest).iter().max(), "the larger file is the one that stays");
+    assert_eq!(world.findings(2, Profile::Publish), [""; 0]);
+}

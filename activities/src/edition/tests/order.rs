@@ -86,7 +86,7 @@ fn a_seal_that_failed_at_any_call_is_sealed_by_the_next() {
         assert_eq!(sealed.manifest.bindings, expected.bindings);
         let entries = read_journal(&RealFs, &world.product()).unwrap();
         assert_eq!(entries.len(), 1, "call {failed}");
-        assert_eq!(world.findings(1, Profile::Publish), [""; 0], "call {failed}: {:?}", calls.last());
+        assert_eq!(world.findings(1, Profile::Receive), [""; 0], "call {failed}: {:?}", calls.last());
         failed += 1;
     }
     assert_eq!(failed, 20, "not every call was failed");

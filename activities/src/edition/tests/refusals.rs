@@ -97,14 +97,14 @@ struct Columns(Vec<(&'static str, ColumnRole)>);
 
 impl ObservationSource for Columns {
     fn columns(&self) -> Vec<ObservationColumn> {
-        self.0
-            .iter()
-            .map(|(name, role)| ObservationColumn {
-                name: (*name).to_owned(),
-                role: *role,
-                column_type: ColumnType::Text,
-            })
-            .collect()
+        // `N` alone is no text.
+        let typed = |name: &str| if name == "N" { ColumnType::SmallInt } else { ColumnType::Text };
+        let column = |(name, role): &(&str, ColumnRole)| ObservationColumn {
+            name: (*name).to_owned(),
+            role: *role,
+            column_type: typed(name),
+        };
+        self.0.iter().map(column).collect()
     }
 
     fn for_each_batch(
@@ -121,12 +121,14 @@ fn columns_that_are_no_observations_are_refused() {
     let mut world = World::new();
     three_columns(&mut world);
     let base = [("GEO", Dimension), ("TIME_PERIOD", TimePeriod), ("OBS_VALUE", Measure)];
-    let cases: [(&[(&'static str, ColumnRole)], ColumnFault); 5] = [
+    let cases: [(&[(&'static str, ColumnRole)], ColumnFault); 7] = [
         (&[("filename", Attribute)], ColumnFault::Reserved),
         (&[("_LINE", Attribute)], ColumnFault::Reserved),
         (&[("", Attribute)], ColumnFault::Reserved),
         (&[("geo", Attribute)], ColumnFault::Twice),
         (&[("T2", TimePeriod)], ColumnFault::SecondTime),
+        (&[("N", Dimension)], ColumnFault::NotText),
+        (&[("N", Measure)], ColumnFault::NotText),
     ];
     for (more, expected) in cases {
         let columns = Columns(base.iter().chain(more).copied().collect());
@@ -188,4 +190,35 @@ fn what_was_not_built_or_was_built_otherwise_is_not_sealed() {
     std::fs::write(&store, bytes).unwrap();
     let error = world.seal_with(&RealFs, 2, Some(1)).unwrap_err();
     assert!(matches!(&error, EditionError::SealedOtherwise { detail, .. } if detail.contains("SHA-256")), "{error:?}");
+}
+
+#[test]
+fn artefacts_that_cannot_be_stored_change_nothing() {
+    use catalog_rules::sdmx::model::Artefact;
+    let mut world = World::new();
+    world.publish(1, None, &SMALL);
+    let before = snapshot(&world.product());
+    let Artefact::Codelist(list) = &mut world.artefacts[0] else { panic!("not the codelist") };
+    list.codes[0].parent_id = Some("G5".to_owned());
+    let error = world.build_with(&RealFs, 2, Some(1), &SMALL).unwrap_err();
+    assert_eq!(error.disposition(), Disposition::Terminal);
+    assert_eq!(snapshot(&world.product()), before, "{error}");
+    assert_eq!(unsealed(&world.product()).unwrap(), []);
+}
+
+#[test]
+fn an_edition_of_another_schema_is_neither_read_nor_extended() {
+    let world = World::new();
+    world.publish(1, None, &SMALL);
+    let path = world.edition(1).join("manifest.json");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replace("2.52-jobctl.1", "2.51")).unwrap();
+    let errors = [
+        EditionReader::open(&world.duck, &world.edition(1)).unwrap_err(),
+        world.build_with(&RealFs, 2, Some(1), &SMALL).unwrap_err(),
+    ];
+    for error in errors {
+        assert!(matches!(&error, EditionError::Version { field: "schema_version", .. }), "{error:?}");
+        assert!(error.to_string().contains("2.51, expected 2.52-jobctl.1"), "{error}");
+    }
 }
