@@ -111,7 +111,7 @@ pub struct Publish {
 pub enum Runs {
     /// List the runs, newest first
     List(RunsList),
-    /// Show a run: each step with its time, input, output, attempts and failure
+    /// Show a run: each step with its time, result, attempts and failure; with --json, its input and output too
     Show {
         /// The run: its id, or a beginning or an end of it that no other run has
         run: String,

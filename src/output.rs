@@ -2,7 +2,7 @@
 
 use std::io::{IsTerminal as _, Write as _};
 
-use comfy_table::{ContentArrangement, Table, presets};
+use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
 use serde_json::{Value, json};
 
 use crate::exit::Ended;
@@ -13,15 +13,22 @@ pub struct Output {
     json: bool,
     terminal: bool,
     colour: bool,
+    error_colour: bool,
 }
+
+/// The columns of tables whose text may go on in a further line. An id or an instant that is broken over two lines
+/// cannot be copied.
+const FREE_TEXT: [&str; 3] = ["WHY", "CHANGES", "REASON"];
 
 impl Output {
     /// An output for this process: colour and a live display on a terminal only, and no colour under `NO_COLOR`.
     #[must_use]
     pub fn new(json: bool) -> Self {
         let terminal = std::io::stdout().is_terminal();
-        let colour = terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        Self { json, terminal, colour }
+        let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        // Each stream for itself: one may be a terminal while the other goes into a file.
+        let error_colour = wanted && std::io::stderr().is_terminal();
+        Self { json, terminal, colour: wanted && terminal, error_colour }
     }
 
     /// Whether one JSON document is asked for.
@@ -48,15 +55,7 @@ impl Output {
         if self.json {
             return;
         }
-        let mut table = Table::new();
-        table.load_style(presets::NOTHING).set_header(header);
-        if self.terminal {
-            table.set_content_arrangement(ContentArrangement::Dynamic);
-        }
-        for row in rows {
-            table.add_row(row);
-        }
-        for line in table.lines() {
+        for line in laid_out(header, rows, self.terminal.then_some(None)).lines() {
             self.raw(line.trim_end());
         }
     }
@@ -84,7 +83,7 @@ impl Output {
             self.document("error", json!({ "failure": failure, "exit_code": ended.exit as u8 }));
             return;
         }
-        let mut text = format!("{} {}", self.red("error:"), failure.message);
+        let mut text = format!("{} {}", styled(self.error_colour, "error:", anstyle::AnsiColor::Red), failure.message);
         if failure.code != "usage" {
             text.push_str(&format!("\n  code: {}", failure.code));
         }
@@ -97,27 +96,58 @@ impl Output {
     /// `text` in red, where there is colour.
     #[must_use]
     pub fn red(self, text: &str) -> String {
-        self.styled(text, anstyle::AnsiColor::Red)
+        styled(self.colour, text, anstyle::AnsiColor::Red)
     }
 
     /// `text` in green, where there is colour.
     #[must_use]
     pub fn green(self, text: &str) -> String {
-        self.styled(text, anstyle::AnsiColor::Green)
-    }
-
-    fn styled(self, text: &str, colour: anstyle::AnsiColor) -> String {
-        if self.colour {
-            let style = anstyle::Style::new().fg_color(Some(colour.into()));
-            format!("{style}{text}{style:#}")
-        } else {
-            text.to_owned()
-        }
+        styled(self.colour, text, anstyle::AnsiColor::Green)
     }
 
     /// Prints text as it is. A reader that went away (`| head`) is no error.
     pub fn raw(self, text: &str) {
         let _ = writeln!(std::io::stdout().lock(), "{text}");
+    }
+}
+
+fn styled(is_coloured: bool, text: &str, colour: anstyle::AnsiColor) -> String {
+    if is_coloured {
+        let style = anstyle::Style::new().fg_color(Some(colour.into()));
+        format!("{style}{text}{style:#}")
+    } else {
+        text.to_owned()
+    }
+}
+
+/// A table as text. Within a width, that of the terminal or the one given, free text goes on in a further line, and
+/// nothing else does.
+fn laid_out<const N: usize>(header: [&str; N], rows: Vec<[String; N]>, within: Option<Option<u16>>) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(header);
+    if let Some(width) = within {
+        table.set_content_arrangement(ContentArrangement::Dynamic);
+        if let Some(width) = width {
+            table.set_width(width);
+        }
+    }
+    for row in rows {
+        table.add_row(row);
+    }
+    for (column, name) in table.column_iter_mut().zip(header) {
+        if !FREE_TEXT.contains(&name) {
+            column.set_constraint(ColumnConstraint::ContentWidth);
+        }
+    }
+    table.to_string()
+}
+
+/// An instant for a person: the local time, to the second. Documents have it in full.
+#[must_use]
+pub fn moment(at_ms: i64) -> String {
+    match jiff::Timestamp::from_millisecond(at_ms) {
+        Ok(at) => at.to_zoned_datetime(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string(),
+        Err(_) => at_ms.to_string(),
     }
 }
 
@@ -168,6 +198,18 @@ pub fn short(id: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_narrow_table_breaks_free_text_and_nothing_else() {
+        let id = "01a18e76-2bad-7480-abfe-2ba8a6889a45";
+        let row = || [id.to_owned(), "2026-11-30 08:30:00".to_owned(), "several words that do not fit here".to_owned()];
+        for width in [20, 60, 80, 200] {
+            let text = laid_out(["EDITION", "AT", "WHY"], vec![row()], Some(Some(width)));
+            assert!(text.contains(id) && text.contains("2026-11-30 08:30:00"), "{width}:\n{text}");
+        }
+        assert_eq!(laid_out(["EDITION", "AT", "WHY"], vec![row()], Some(Some(80))).lines().count(), 4);
+        assert_eq!(laid_out(["EDITION", "AT", "WHY"], vec![row()], None).lines().count(), 2);
+    }
 
     #[test]
     fn numbers_sizes_durations_and_ids_read_well() {

@@ -128,11 +128,14 @@ async fn lock_schema(state_dir: &Path) -> Result<Option<File>, EngineError> {
 /// Connections that only read, for as many readers at once.
 ///
 /// # Errors
-/// [`EngineError::NoState`] when there is no database; [`EngineError::Schema`] when it does not fit this program.
+/// [`EngineError::NoState`] when there is no database, [`EngineError::Io`] when that cannot be told.
 pub(crate) async fn open_readers(state_dir: &Path, most: u32) -> Result<SqlitePool, EngineError> {
     let path = path(state_dir);
-    if !path.exists() {
-        return Err(EngineError::NoState { path });
+    // What cannot be looked at may be there: to say that there is nothing would be a guess.
+    match path.try_exists() {
+        Ok(true) => {}
+        Ok(false) => return Err(EngineError::NoState { path }),
+        Err(source) => return Err(EngineError::Io { path, doing: "look for the state database", source }),
     }
     let pool = SqlitePoolOptions::new()
         .max_connections(most)
@@ -224,6 +227,15 @@ mod tests {
             };
             assert_eq!(found, refused.map(|(setting, found)| (setting, found.to_owned())));
         }
+    }
+
+    #[tokio::test]
+    async fn a_state_that_cannot_be_looked_at_is_not_told_as_none() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(matches!(open_readers(dir.path(), 1).await, Err(EngineError::NoState { .. })));
+        let file = dir.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        assert!(matches!(open_readers(&file, 1).await, Err(EngineError::Io { .. })));
     }
 
     #[tokio::test]

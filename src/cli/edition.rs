@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::args::{At, Edition, EditionRef, Tier};
 use crate::exit::{Ended, Exit};
-use crate::output::{Output, grouped, short, size};
+use crate::output::{Output, grouped, moment, short, size};
 use crate::wire::{World, engine_error};
 
 use super::publish::{busy, key, stay, to_value};
@@ -160,7 +160,7 @@ fn list(world: &World, out: Output, product: Option<&str>) -> Result<Exit, Ended
                 state.clone(),
                 previous.as_ref().map(|previous| short(previous.as_str())).unwrap_or_default(),
                 observations.map(grouped).unwrap_or_default(),
-                started.to_string(),
+                moment(started.as_ms()),
             ]);
             documents.push(json!({
                 "product_id": product_id,

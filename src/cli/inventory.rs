@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::args::Inventory;
 use crate::exit::{Ended, Exit};
-use crate::output::{Output, short};
+use crate::output::{Output, moment, short};
 use crate::wire::World;
 
 fn ended(error: InventoryError) -> Ended {
@@ -73,7 +73,7 @@ fn show(inventory: &FullInventory, out: Output) -> Result<Exit, Ended> {
                     product_id.to_string(),
                     entry.state.to_string(),
                     entry.edition_id.to_string(),
-                    entry.state_changed_at.to_string(),
+                    moment(entry.state_changed_at.as_ms()),
                     entry.schema_version.as_str().to_owned(),
                 ]);
             }
@@ -82,7 +82,7 @@ fn show(inventory: &FullInventory, out: Output) -> Result<Exit, Ended> {
     out.line(format!(
         "version {} of {}, by {}: {}",
         head.seq(),
-        head.root.created_at,
+        moment(head.root.created_at.as_ms()),
         head.root.event.actor,
         head.root.event.reason
     ));
@@ -117,7 +117,7 @@ fn log(inventory: &FullInventory, out: Output, limit: u32) -> Result<Exit, Ended
         let Some(version) = inventory.version(seq).map_err(ended)? else { break };
         rows.push([
             seq.to_string(),
-            version.root.created_at.to_string(),
+            moment(version.root.created_at.as_ms()),
             version.root.event.kind.to_string(),
             changes(&version.root),
             version.root.event.actor.clone(),

@@ -8,7 +8,7 @@ use super::cancelled::{Remains, take_back};
 use super::publish::{stay, with_run};
 use crate::args::{Runs, RunsList};
 use crate::exit::{Ended, Exit};
-use crate::output::{Output, duration, short};
+use crate::output::{Output, duration, moment, short};
 use crate::terminal::summary;
 use crate::wire::{World, engine_error};
 
@@ -70,7 +70,7 @@ async fn list(world: &World, out: Output, args: &RunsList) -> Result<Exit, Ended
             run.workflow.clone(),
             run.labels.get("product").cloned().unwrap_or_default(),
             state(run),
-            time(run.created_at_ms),
+            moment(run.created_at_ms),
             step_of(run),
             why.unwrap_or_default(),
         ]
@@ -95,13 +95,6 @@ fn is_interrupted(run: &RunRow) -> bool {
 
 fn step_of(run: &RunRow) -> String {
     run.failed_step.clone().or_else(|| run.current_step.clone()).unwrap_or_default()
-}
-
-fn time(at_ms: i64) -> String {
-    match jiff::Timestamp::from_millisecond(at_ms) {
-        Ok(at) => at.to_zoned_datetime(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string(),
-        Err(_) => at_ms.to_string(),
-    }
 }
 
 fn instant(at_ms: i64) -> Value {
@@ -215,9 +208,9 @@ fn tell(out: Output, detail: &RunDetail) {
     let run = &detail.run;
     let product = run.labels.get("product").map(|product| format!(" {product}")).unwrap_or_default();
     out.line(format!("{}{product}  run {}  {}", run.workflow, run.run_id, state(run)));
-    out.line(format!("  begun {} by {}{}", time(run.created_at_ms), run.actor, because(run.reason.as_deref())));
+    out.line(format!("  begun {} by {}{}", moment(run.created_at_ms), run.actor, because(run.reason.as_deref())));
     if let (Some(started), Some(ended)) = (run.started_at_ms, run.ended_at_ms) {
-        out.line(format!("  ended {}, after {}", time(ended), duration(us(ended - started))));
+        out.line(format!("  ended {}, after {}", moment(ended), duration(us(ended - started))));
     }
     if let Some(owner) = run.owner.as_ref().filter(|_| !run.state.is_terminal()) {
         let gone = if owner.alive { "" } else { ", which is gone" };
@@ -264,7 +257,7 @@ fn tell(out: Output, detail: &RunDetail) {
         }
     }
     for row in &detail.audit {
-        out.line(format!("  {} {} by {}: {}", time(row.at_ms), row.action, row.actor, row.reason));
+        out.line(format!("  {} {} by {}: {}", moment(row.at_ms), row.action, row.actor, row.reason));
     }
 }
 

@@ -31,7 +31,7 @@ use catalog_rules::ids::ProductId;
 use catalog_rules::sdmx::model::{Artefact, InternationalString};
 use duckdb::arrow::record_batch::RecordBatch;
 
-pub use error::CodrError;
+pub use error::{CodrError, OtherKind};
 pub use finding::{Finding, FindingKind};
 pub use language::Language;
 pub use locate::{FileIdentity, SourceIdentity, SourceSpec};

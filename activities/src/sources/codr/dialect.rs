@@ -1,6 +1,6 @@
 //! Which layout and language a data file has, told from its header.
 
-use super::error::CodrError;
+use super::error::{CodrError, OtherKind};
 use super::language::{Language, folded};
 
 /// The columns after the dimensions of the ordinary layout, in English, folded.
@@ -109,6 +109,8 @@ pub(super) fn recognise(file: &str, cells: &[&str]) -> Result<Dialect, CodrError
         (Language::French, HEAD_FR)
     } else if first == HEAD_EN[0] {
         (Language::English, HEAD_EN)
+    } else if let Some(found) = other_kind(&names) {
+        return Err(CodrError::OtherKind { file: file.to_owned(), found });
     } else if cells.len() == 1 {
         return Err(CodrError::DisplayPivot { file: file.to_owned(), found: shortened(cells[0]) });
     } else {
@@ -145,6 +147,15 @@ pub(super) fn recognise(file: &str, cells: &[&str]) -> Result<Dialect, CodrError
         return Err(wrong(3 + at, "the name of a dimension".to_owned()));
     }
     Ok(Dialect { language, layout: Layout::Ordinary, names: dimensions, cells: cells.len() })
+}
+
+/// What a file is whose header has these names, among the files that are easily taken for a table's rows.
+fn other_kind(names: &[String]) -> Option<OtherKind> {
+    match names.first().map(String::as_str) {
+        Some("cube title" | "titre du cube") => Some(OtherKind::Metadata),
+        Some("productid") if names.iter().any(|name| name == "coordinate") => Some(OtherKind::Delta),
+        Some(_) | None => None,
+    }
 }
 
 fn is_census_coordinate(name: &str) -> bool {

@@ -59,6 +59,9 @@ pub enum CodrError {
     )]
     DisplayPivot { file: String, found: String },
 
+    #[error("{file} is {found}, not the rows of a table; expected a header that begins with REF_DATE, GEO, DGUID")]
+    OtherKind { file: String, found: OtherKind },
+
     #[error("{file}, line 1: column {position} is {found:?}; expected {expected}")]
     WrongColumn { file: String, position: usize, found: String, expected: String },
 
@@ -183,6 +186,24 @@ pub enum CodrError {
     DuplicateObservation { file: String, time_period: String, coordinate: String, first_line: u64, second_line: u64 },
 }
 
+/// A file of Statistics Canada's that is no table's rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OtherKind {
+    /// The metadata CSV of a table.
+    Metadata,
+    /// A day's delta.
+    Delta,
+}
+
+impl std::fmt::Display for OtherKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Metadata => "the metadata of a table",
+            Self::Delta => "a delta file",
+        })
+    }
+}
+
 /// Up to ten names, quoted, and how many more there are.
 fn list(names: &[String]) -> String {
     if names.is_empty() {
@@ -213,6 +234,7 @@ impl ActivityError for CodrError {
             Self::DimensionName { .. } => "codr.dimension_name",
             Self::DimensionCount { .. } => "codr.dimension_count",
             Self::DisplayPivot { .. } => "codr.display_pivot",
+            Self::OtherKind { .. } => "codr.other_kind",
             Self::WrongColumn { .. } => "codr.wrong_column",
             Self::EmptyFile { .. } => "codr.empty_file",
             Self::NoRows { .. } => "codr.no_rows",
@@ -246,6 +268,8 @@ impl ActivityError for CodrError {
 
     fn disposition(&self) -> Disposition {
         match self {
+            // To wait does not give a permission.
+            Self::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => Disposition::Terminal,
             // A disk or a network share may answer the next time; everything else is in the files themselves.
             Self::Io { source, .. } => Trouble::of(source).disposition(),
             Self::NotFound { .. }
@@ -261,6 +285,7 @@ impl ActivityError for CodrError {
             | Self::DimensionName { .. }
             | Self::DimensionCount { .. }
             | Self::DisplayPivot { .. }
+            | Self::OtherKind { .. }
             | Self::WrongColumn { .. }
             | Self::EmptyFile { .. }
             | Self::NoRows { .. }
@@ -310,6 +335,14 @@ impl ActivityError for CodrError {
             Self::BadArchive { .. } => "the download is not complete: download the file again",
             Self::ArchivePacking { .. } => {
                 "take the zip as it was downloaded, or unpack it and give the folder with both CSVs"
+            }
+            Self::OtherKind { found: OtherKind::Metadata, .. } => {
+                "give this file with --metadata and the table's data with --source, or the folder or the zip that \
+                 holds both"
+            }
+            Self::OtherKind { found: OtherKind::Delta, .. } => {
+                "a delta holds changes of many tables; a publish takes one whole table: download it with \
+                 \"Download entire table\" (CSV)"
             }
             Self::ArchiveMembers { .. }
             | Self::DisplayPivot { .. }

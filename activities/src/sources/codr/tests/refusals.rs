@@ -110,6 +110,25 @@ fn files_without_rows_or_text_are_refused() {
 }
 
 #[test]
+fn the_metadata_and_a_delta_are_told_from_a_table() {
+    let files = Files::new();
+    let delta = "productId,coordinate,vectorId,refPer,refPer2,symbolCode,statusCode,securityLevelCode,value,releaseTime,scalarFactorCode,decimals,frequencyCode\n99100001,1.1.0.0.0.0.0.0.0.0,1,2020,,0,0,0,1,2020-01-01T08:30,0,0,12\n";
+    for (text, word) in [(META, "--metadata"), (delta, "delta")] {
+        let path = files.put("99100001.csv", text);
+        let fault = told(read(&spec(&[&path])).unwrap_err());
+        assert_eq!(fault.code(), "codr.other_kind");
+        assert!(fault.hint().unwrap().contains(word), "{fault}");
+    }
+}
+
+#[test]
+fn a_missing_permission_is_not_waited_for() {
+    let fault = |kind: std::io::ErrorKind| CodrError::Io { file: "x".into(), doing: "opening it", source: kind.into() };
+    assert_eq!(fault(std::io::ErrorKind::PermissionDenied).disposition(), Disposition::Terminal);
+    assert_eq!(fault(std::io::ErrorKind::TimedOut).disposition(), Disposition::Retry);
+}
+
+#[test]
 fn a_zero_byte_is_refused_with_its_line() {
     let files = Files::new();
     let mut bytes = format!("{HEADER}{ROWS}").into_bytes();
