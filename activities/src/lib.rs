@@ -4,6 +4,7 @@ pub mod digest;
 pub mod duck;
 pub mod edition;
 pub mod fs;
+pub mod hint;
 pub mod inventory;
 pub mod lock;
 pub mod metadata_store;

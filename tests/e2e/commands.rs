@@ -99,26 +99,27 @@ fn completions_and_the_manual_are_printed() {
     env.jobctl(["inventory", "show", "--catalog", "nowhere"]).exits(3).says(&["nowhere"]);
 }
 
-/// The words of `text` after a `jobctl`, as far as they are a command and its options.
-fn suggestions(text: &str) -> Vec<Vec<String>> {
+/// The words of `text` after a `jobctl`, as far as they are a command and its options; and whether more than the
+/// command's name is told, so that a person may copy it.
+fn suggestions(text: &str) -> Vec<(Vec<String>, bool)> {
     let mut found = Vec::new();
     for (at, _) in text.match_indices("jobctl ") {
         let mut words: Vec<String> = Vec::new();
-        for word in text[at + "jobctl ".len()..].split(' ').take(12) {
-            // The end of a clause ends the command.
+        let rest = &text[at + "jobctl ".len()..];
+        for word in rest.split(' ').take(12) {
             let plain = word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
-            let is_option = plain.starts_with("--");
-            let is_word = !plain.is_empty() && plain.bytes().all(|b| b.is_ascii_lowercase());
-            if is_option || (is_word && words.len() < 2) {
+            if plain.starts_with("--") || (words.len() < 2 && plain.bytes().all(|b| b.is_ascii_lowercase())) {
                 words.push(plain.to_owned());
             } else if words.len() < 2 {
                 break;
             }
-            if plain != word {
+            // The end of a clause ends the command.
+            if word.ends_with([';', ',', '.', ':', ')', '"', '`']) {
                 break;
             }
         }
-        found.push(words);
+        let is_name_alone = rest.starts_with(&format!("{}\"", words.join(" ")));
+        found.push((words, !is_name_alone));
     }
     found
 }
@@ -143,25 +144,29 @@ fn every_command_that_a_message_names_is_there_with_its_options() {
         }
     }
     let env = Env::empty();
-    let mut commands: std::collections::BTreeMap<Vec<String>, Vec<String>> = Default::default();
-    for words in texts.iter().flat_map(|text| text.lines()).flat_map(suggestions) {
-        let split = words.iter().position(|word| word.starts_with("--")).unwrap_or(words.len());
-        let (command, options) = words.split_at(split);
+    let mut helps: std::collections::BTreeMap<Vec<String>, String> = Default::default();
+    for (words, is_told) in texts.iter().flat_map(|text| text.lines()).flat_map(suggestions) {
         let known = ["init", "run", "runs", "inventory", "edition", "serve", "completions", "man"];
         // `jobctl that …` is a sentence and not a command.
-        if command.first().is_some_and(|word| known.contains(&word.as_str())) {
-            commands.entry(command.to_vec()).or_default().extend_from_slice(options);
+        if !words.first().is_some_and(|word| known.contains(&word.as_str())) {
+            continue;
+        }
+        let has_two = ["run", "runs", "inventory", "edition"].contains(&words[0].as_str());
+        let split = words.iter().position(|word| word.starts_with("--")).unwrap_or(words.len());
+        let command = words[..split.min(if has_two { 2 } else { 1 })].to_vec();
+        let help = helps
+            .entry(command.clone())
+            .or_insert_with(|| env.jobctl(command.iter().map(String::as_str).chain(["--help"])).exits(0).stdout);
+        for option in &words[split..] {
+            assert!(help.contains(option.as_str()), "{words:?}: there is no {option}");
+        }
+        let usage = help.lines().find(|line| line.starts_with("Usage: ")).unwrap();
+        let required = usage.split(' ').filter(|word| word.starts_with("--"));
+        for option in required.filter(|_| is_told && !words.contains(&"--help".to_owned())) {
+            assert!(words.iter().any(|word| word == option), "{words:?} needs {option}");
         }
     }
-    assert!(commands.len() >= 8, "{commands:?}");
-    for (command, options) in commands {
-        let two = ["run", "runs", "inventory", "edition"].contains(&command[0].as_str());
-        let command = &command[..if two { command.len().min(2) } else { 1 }];
-        let help = env.jobctl(command.iter().map(String::as_str).chain(["--help"])).exits(0).stdout;
-        for option in options.iter().filter(|option| *option != "--help") {
-            assert!(help.contains(option.as_str()), "{command:?} has no {option}");
-        }
-    }
+    assert!(helps.len() >= 8, "{:?}", helps.keys());
 }
 
 #[test]

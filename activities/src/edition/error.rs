@@ -446,8 +446,8 @@ impl ActivityError for EditionError {
             Self::Source(failure) => failure.hint.clone(),
             Self::OtherUnsealed { found, product, .. } => Some(format!(
                 "a run may be building it: jobctl runs list, then jobctl runs resume RUN; if none does: jobctl edition \
-                 discard {}",
-                product.join(found.as_str()).display()
+                 discard {} --reason …",
+                crate::hint::word(&product.join(found.as_str()))
             )),
             Self::AlreadySealed { .. } => Some("start a new run: jobctl run publish --product …".to_owned()),
             Self::SealedOtherwise { .. } => {

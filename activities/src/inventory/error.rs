@@ -6,6 +6,7 @@ use catalog_rules::layout;
 use engine_rules::failure::{ActivityError, Disposition};
 
 use super::head::RootFault;
+use crate::hint::quoted;
 use crate::lock::LockError;
 use crate::store::StoreError;
 
@@ -227,12 +228,12 @@ impl ActivityError for InventoryError {
             Self::Lock(error) => return error.hint(),
             Self::OtherLayout { .. } => "create a new catalog elsewhere and publish the products again".to_owned(),
             Self::NotACatalog { place, found } => match found {
-                None => format!("create one there: jobctl init --catalog {place}"),
+                None => format!("create one there: jobctl init --catalog {}", quoted(place)),
                 Some(_) => "name the folder of a catalog with --catalog, or an empty one to jobctl init".to_owned(),
             },
             Self::NotEmpty { .. } => "name an empty folder, or one that is not there yet".to_owned(),
             Self::Exists { place, .. } => {
-                format!("nothing is to be done; look at it: jobctl inventory show --catalog {place}")
+                format!("nothing is to be done; look at it: jobctl inventory show --catalog {}", quoted(place))
             }
             Self::Document { path, .. } => format!("restore {path} from a backup"),
             Self::NoHistory => "restore inventory/HISTORY from a backup (catalog §10.3)".to_owned(),

@@ -123,8 +123,8 @@ fn files_given_by_mistake_are_refused() {
     let table = [
         ("refuse/1410028701-eng.csv", "14100287", "codr.display_pivot"),
         ("refuse/13100262.csv", "13100262", "codr.wrong_column"),
-        ("17100009/17100009_MetaData.csv", "17100009", "codr.wrong_column"),
-        ("17100009/derived_delta_v1_to_v2.csv", "17100009", "codr.wrong_column"),
+        ("17100009/17100009_MetaData.csv", "17100009", "codr.other_kind"),
+        ("17100009/derived_delta_v1_to_v2.csv", "17100009", "codr.other_kind"),
         ("17100009/17100009-eng_v3.zip", "14100287", "codr.other_product"),
         ("23100309/23100309.csv", "14100287", "codr.other_product"),
         ("delta/20230803.zip", "14100287", "codr.archive_members"),
