@@ -65,7 +65,8 @@ fn seconds(us: u64) -> Value {
 
 #[expect(clippy::disallowed_methods, reason = "a benchmark measures the machine's time")]
 fn main() -> Result<(), Box<dyn Error>> {
-    let millions: u64 = std::env::args().nth(1).map_or(Ok(1), |text| text.parse())?;
+    let millions: u64 =
+        std::env::args().skip(1).find(|arg| !arg.starts_with('-')).map_or(Ok(1), |text| text.parse())?;
     let first = Synthetic { members: 5000, products: 5, periods: 20 * millions, revision: 0 };
     let artefacts = first.artefacts();
     let binding = Synthetic::binding();
