@@ -1,6 +1,6 @@
 //! Measures the edition on a made-up table: build, seal by phase, check at publish, peak memory. One JSON object a line.
 //!
-//!     cargo run --release -p activities --example bench_edition [ROWS_IN_MILLIONS]
+//!     cargo bench -p activities --bench edition -- [ROWS_IN_MILLIONS]
 
 use std::collections::BTreeMap;
 use std::error::Error;

@@ -24,7 +24,7 @@ pub const EXTENSIONS_VARIABLE: &str = "JOBCTL_DUCKDB_EXTENSIONS";
 pub const SETUP_COMMAND: &str = "make setup";
 
 /// Memory for one connection unless the configuration says otherwise. A sort or a join that needs more spills.
-pub const DEFAULT_MEMORY_LIMIT_MB: u32 = 384;
+pub const DEFAULT_MEMORY_LIMIT_MB: u32 = 256;
 
 /// How DuckDB is run.
 #[derive(Debug, Clone, PartialEq, Eq)]
