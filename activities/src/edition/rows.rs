@@ -198,6 +198,21 @@ fn replace_all(session: &Session, table: &LakeTable, staged: &Staged) -> Result<
 
 /// Writes the staged rows that `filter` lets through, `rows` of them, sorted by key (the table's own order).
 fn insert(session: &Session, table: &LakeTable, staged: &Staged, filter: &str, rows: u64) -> Result<(), DuckError> {
+    // Several threads would each sort a part, and a file's row groups would then stand in any order.
+    let threads: i64 = session.row("read a setting", "SELECT current_setting('threads')", |row| row.get(0))?;
+    session.run("use one thread", "SET threads TO 1")?;
+    let inserted = insert_sorted(session, table, staged, filter, rows);
+    let restored = session.run("use all threads again", &format!("SET threads TO {threads}"));
+    inserted.and(restored)
+}
+
+fn insert_sorted(
+    session: &Session,
+    table: &LakeTable,
+    staged: &Staged,
+    filter: &str,
+    rows: u64,
+) -> Result<(), DuckError> {
     const PURPOSE: &str = "write rows into the lake";
     let into = format!("INSERT INTO {} SELECT * FROM ({}) AS new {filter}", table.sql(), staged.select());
     let cut = match staged.time() {

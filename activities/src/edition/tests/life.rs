@@ -5,7 +5,7 @@ use std::fs;
 use catalog_rules::manifest::{Manifest, Root};
 
 use super::support::{SMALL, World, snapshot};
-use crate::duck::storage_version;
+use crate::duck::{Session, identifier, path_literal, storage_version};
 use crate::edition::testing::Synthetic;
 use crate::edition::*;
 use crate::fs::RealFs;
@@ -284,6 +284,14 @@ fn a_large_table_is_cut_so_that_revisions_leave_the_old_periods_alone() {
     let (_, first) = world.publish(1, None, &large);
     let sizes = |manifest: &Manifest| manifest.files_of(Root::Data).map(|file| file.size_bytes).collect::<Vec<_>>();
     assert_eq!(sizes(&first.manifest).len(), 2);
+    for file in first.manifest.files_of(Root::Data) {
+        assert_eq!(
+            steps_back(&world, &world.product().join("data").join(&file.path)),
+            0,
+            "{} is not sorted",
+            file.path
+        );
+    }
     let (built, second) = world.publish(2, Some(1), &Synthetic { revision: 1, ..large });
     assert_eq!(built.tables[0].kept_files, 1);
     assert!(built.tables[0].new_rows * 5 < large.rows(), "{built:?}");
@@ -291,4 +299,29 @@ fn a_large_table_is_cut_so_that_revisions_leave_the_old_periods_alone() {
     let carried = second.manifest.files_of(Root::Data).find(|file| file.carried_from.is_some()).unwrap();
     assert_eq!(Some(&carried.size_bytes), sizes(&first.manifest).iter().max(), "the larger file is the one that stays");
     assert_eq!(world.findings(2, Profile::Publish), [""; 0]);
+}
+
+/// How often a row of a data file comes before the one in front of it, over all of its row groups.
+fn steps_back(world: &World, file: &std::path::Path) -> i64 {
+    let session = Session::open(&world.duck, "sorted").unwrap();
+    let key = Synthetic::binding().dimension_columns;
+    let list: Vec<String> = session
+        .rows(
+            "read the columns",
+            &format!("SELECT column_name FROM (DESCRIBE SELECT * FROM {})", path_literal(file).unwrap()),
+            [],
+            |row| row.get::<_, String>(0),
+        )
+        .unwrap()
+        .into_iter()
+        .filter(|name| key.contains_key(name))
+        .map(|name| identifier(&name))
+        .collect();
+    let key = format!("row({})", list.join(", "));
+    let sql = format!(
+        "SELECT count(*) FROM (SELECT {key} AS here, lag({key}) OVER (ORDER BY file_row_number) AS before
+         FROM read_parquet({}, file_row_number = true)) WHERE before > here",
+        path_literal(file).unwrap()
+    );
+    session.row("compare neighbours", &sql, |row| row.get(0)).unwrap()
 }
