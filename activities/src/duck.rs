@@ -7,6 +7,7 @@
 mod error;
 mod header;
 mod quote;
+mod scratch;
 mod session;
 #[cfg(test)]
 mod tests;

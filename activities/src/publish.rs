@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use catalog_rules::contracts::publish::Cause;
 use catalog_rules::ids::{EditionId, ProductId};
-use catalog_rules::inventory::{By, OwnWork, Producer};
+use catalog_rules::inventory::{By, Mark, OwnWork, Producer};
 use catalog_rules::layout;
 use engine_rules::activity::ActivityContext;
 use engine_rules::clock::Clock;
@@ -35,6 +35,7 @@ pub use seal::{SealError, seal};
 use crate::duck::DuckSettings;
 use crate::edition::{ProductFolder, Tools};
 use crate::fs::Fs;
+use crate::inventory::{FullInventory, InventoryError, fetch_from};
 use crate::store::Store;
 
 /// The points at which a test ends the process, beside those of the modules that the activities call.
@@ -91,6 +92,21 @@ impl PublishDeps {
 #[must_use]
 pub fn producer() -> Producer {
     Producer { name: "jobctl".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() }
+}
+
+/// What the newest version of the Inventory knows of the edition.
+fn recorded_as(
+    deps: &PublishDeps,
+    product_id: &ProductId,
+    edition: &EditionId,
+) -> Result<Option<Mark>, InventoryError> {
+    let inventory = FullInventory::open(fetch_from(Arc::clone(&deps.store)))?;
+    Ok(inventory.marks(product_id)?.get(edition).copied())
+}
+
+/// What to do about a sealed edition that lost files.
+fn restore_hint() -> String {
+    "restore the edition's folder from a backup (catalog §10.3); nothing of it is deleted".to_owned()
 }
 
 /// Who writes a version, for work of this step. `part` tells apart several versions of one step.

@@ -2,7 +2,6 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
-use std::str::FromStr as _;
 use std::time::Duration;
 
 use engine_rules::clock::Clock;
@@ -10,7 +9,7 @@ use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions as _, SqlSafeStr as _, SqliteConnection, SqlitePool};
 
-use crate::error::{EngineError, storage};
+use crate::error::{EngineError, sqlite_code, storage};
 
 /// How long SQLite itself waits for another process before the engine is told and waits on: long, so that a wait costs
 /// no work; and not for ever, so that it is logged.
@@ -60,7 +59,13 @@ pub(crate) async fn open_writer(state_dir: &Path) -> Result<SqliteConnection, En
         .connect()
         .await
         .map_err(storage("be opened"))?;
-    migrator().run(&mut connection).await.map_err(|source| EngineError::Schema { path: path.clone(), source })?;
+    migrator().run(&mut connection).await.map_err(|source| match source {
+        // The database, not its schema.
+        MigrateError::Execute(source) | MigrateError::ExecuteMigration(source, _) => {
+            storage("bring its schema up")(source)
+        }
+        source => EngineError::Schema { path: path.clone(), source },
+    })?;
     drop(lock);
     check_durable(&mut connection, &path).await?;
     Ok(connection)
@@ -192,12 +197,7 @@ where
 pub(crate) fn is_busy(error: &sqlx::Error) -> bool {
     const BUSY: i32 = 5;
     const LOCKED: i32 = 6;
-    error
-        .as_database_error()
-        .and_then(|error| error.code())
-        .and_then(|code| i32::from_str(&code).ok())
-        // The upper bits say which kind of busy.
-        .is_some_and(|code| matches!(code & 0xff, BUSY | LOCKED))
+    sqlite_code(error).is_some_and(|code| matches!(code, BUSY | LOCKED))
 }
 
 #[cfg(test)]

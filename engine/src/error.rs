@@ -189,6 +189,11 @@ impl ActivityError for EngineError {
 
     fn hint(&self) -> Option<String> {
         let hint = match self {
+            Self::Storage { source, .. } if is_damaged(source) => {
+                "the state database is damaged: restore the state directory from a backup, or keep a copy and move it \
+                 away; without it the past runs are lost and nothing of the catalog is: the next publish of a product \
+                 records what was sealed"
+            }
             Self::Storage { .. } => {
                 "check the space and the permissions of the state directory; the runs go on where they stopped: \
                  jobctl runs resume"
@@ -218,6 +223,19 @@ impl ActivityError for EngineError {
         };
         Some(hint.to_owned())
     }
+}
+
+/// Whether SQLite found the database itself damaged.
+fn is_damaged(error: &sqlx::Error) -> bool {
+    const CORRUPT: i32 = 11;
+    const NOT_A_DATABASE: i32 = 26;
+    sqlite_code(error).is_some_and(|code| matches!(code, CORRUPT | NOT_A_DATABASE))
+}
+
+/// SQLite's own number for the error, without the upper bits that say which kind of it.
+pub(crate) fn sqlite_code(error: &sqlx::Error) -> Option<i32> {
+    let code = error.as_database_error()?.code()?;
+    code.parse::<i32>().ok().map(|code| code & 0xff)
 }
 
 /// How writing to the journal failed, for the run that asked.

@@ -3,6 +3,7 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use uuid::Uuid;
 
@@ -20,7 +21,7 @@ pub(crate) const RENEW_MS: u64 = 10_000;
 pub(crate) struct OwnerLock {
     pub(crate) id: Uuid,
     /// Held open, and with it the lock, until this is dropped or the process dies.
-    _file: File,
+    file: Mutex<File>,
 }
 
 /// What a lock tells of another process.
@@ -28,9 +29,9 @@ pub(crate) struct OwnerLock {
 pub(crate) enum Probe {
     /// The lock is held.
     Held,
-    /// The lock is free, or its file is gone: an id is never used again, so its process is dead for good.
+    /// The lock is free: an id is never used again, so its process is dead for good.
     Free,
-    /// The file system cannot tell: the lease decides.
+    /// The file system cannot tell, or somebody deleted the file of the lock: the lease decides.
     Unknown,
 }
 
@@ -46,6 +47,20 @@ impl OwnerLock {
     /// Takes the lock of the new owner `id`. The owner's row comes after it, so that whoever knows the id finds the lock
     /// held.
     pub(crate) fn take(state_dir: &Path, id: Uuid) -> Result<Self, EngineError> {
+        Ok(Self { id, file: Mutex::new(Self::create(state_dir, id)?) })
+    }
+
+    /// Takes the lock again if somebody deleted its file: others would then not see that this process lives.
+    pub(crate) fn keep(&self, state_dir: &Path) -> Result<(), EngineError> {
+        if lock_path(state_dir, &self.id.to_string()).exists() {
+            return Ok(());
+        }
+        tracing::warn!(owner = %self.id, "somebody deleted the lock of this process: it is taken again");
+        *self.file.lock().unwrap_or_else(PoisonError::into_inner) = Self::create(state_dir, self.id)?;
+        Ok(())
+    }
+
+    fn create(state_dir: &Path, id: Uuid) -> Result<File, EngineError> {
         let folder = directory(state_dir);
         let path = lock_path(state_dir, &id.to_string());
         let error = |doing| {
@@ -67,15 +82,18 @@ impl OwnerLock {
                 tracing::warn!(%cause, path = %path.display(), "this file system has no locks: the lease decides");
             }
         }
-        writeln!(file, "{}", std::process::id()).map_err(error("write the lock of this process"))?;
-        Ok(Self { id, _file: file })
+        if let Err(cause) = writeln!(file, "{}", std::process::id()) {
+            // A full disk: without a row in the journal nobody would ever clear the file away.
+            let _ = std::fs::remove_file(&path);
+            return Err(error("write the lock of this process")(cause));
+        }
+        Ok(file)
     }
 }
 
 /// Whether the process of `owner_id` holds its lock. Shared, so that two who look at once do not take each other for it.
 pub(crate) fn probe(state_dir: &Path, owner_id: &str) -> Probe {
     match File::open(lock_path(state_dir, owner_id)) {
-        Err(cause) if cause.kind() == ErrorKind::NotFound => Probe::Free,
         Err(_) => Probe::Unknown,
         Ok(file) => match file.try_lock_shared() {
             Ok(()) => Probe::Free,
@@ -113,7 +131,7 @@ mod tests {
     fn a_lock_tells_the_living_from_the_dead() {
         let folder = tempfile::tempdir().expect("a folder");
         let id = Uuid::from_u128(7);
-        assert_eq!(probe(folder.path(), &id.to_string()), Probe::Free, "no file");
+        assert_eq!(probe(folder.path(), &id.to_string()), Probe::Unknown, "no file: somebody deleted it");
         let lock = OwnerLock::take(folder.path(), id).expect("a lock");
         assert_eq!(probe(folder.path(), &id.to_string()), Probe::Held);
         remove_dead(folder.path(), &id.to_string());
@@ -122,6 +140,20 @@ mod tests {
         assert_eq!(probe(folder.path(), &id.to_string()), Probe::Free);
         remove_dead(folder.path(), &id.to_string());
         assert!(!lock_path(folder.path(), &id.to_string()).exists());
+    }
+
+    #[test]
+    fn a_lock_whose_file_was_deleted_is_taken_again() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let id = Uuid::from_u128(9);
+        let lock = OwnerLock::take(folder.path(), id).expect("a lock");
+        std::fs::remove_dir_all(directory(folder.path())).expect("somebody cleans up");
+        assert_eq!(probe(folder.path(), &id.to_string()), Probe::Unknown, "not taken for dead");
+        lock.keep(folder.path()).expect("it is taken again");
+        assert_eq!(probe(folder.path(), &id.to_string()), Probe::Held);
+        lock.keep(folder.path()).expect("nothing is to be done");
+        drop(lock);
+        assert_eq!(probe(folder.path(), &id.to_string()), Probe::Free);
     }
 
     #[test]

@@ -262,7 +262,9 @@ pub async fn stay(world: &World, engine: &Engine, out: Output, run_id: RunId, ti
                 driven = &mut drive => break driven,
                 Ok(()) = &mut interrupt => {
                     watcher.clear();
-                    return Err(Ended::usage(format!("interrupted; run {run_id} stands where it was last recorded"))
+                    end_at_second_interrupt();
+                    return Err(Ended::usage(format!("interrupted; run {run_id} stands where it was last recorded. This process ends with what it is at; \
+                         interrupt it again to end it at once"))
                         .with_hint(format!("jobctl runs resume {run_id} goes on with it"))
                         .with_exit(Exit::Failed));
                 }
@@ -281,6 +283,17 @@ pub async fn stay(world: &World, engine: &Engine, out: Output, run_id: RunId, ti
     }
     let took = duration(world.clock.monotonic_us().saturating_sub(begun_us));
     Ok(tell(out, run_id, outcome, &took))
+}
+
+/// The process ends once the step at work comes to its end, which may take a while. A person who interrupts once more
+/// does not wait: the process ends as if it were killed, which every step survives.
+fn end_at_second_interrupt() {
+    std::thread::spawn(|| {
+        let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
+        if runtime.block_on(tokio::signal::ctrl_c()).is_ok() {
+            let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+        }
+    });
 }
 
 fn tell(out: Output, run_id: RunId, outcome: Outcome, took: &str) -> RunEnd {

@@ -6,6 +6,7 @@
 mod support;
 
 mod commands;
+mod damage;
 mod layers;
 mod publish;
 mod real_files;

@@ -1,12 +1,12 @@
 //! One connection with its scratch folder.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use catalog_rules::manifest::DATA_PATH;
 use duckdb::{Config, Connection, Params, Row};
 
+use super::scratch::Scratch;
 use super::{DuckError, DuckSettings, literal, path_literal, storage_version};
 
 /// The name under which an edition's lake is attached.
@@ -45,12 +45,12 @@ pub struct EngineLimits {
 #[derive(Debug)]
 pub struct Session {
     connection: Option<Connection>,
-    scratch: PathBuf,
+    scratch: Scratch,
 }
 
 impl Session {
-    /// A session in memory. `name` names its scratch folder under the settings' `temp_directory`; what an earlier
-    /// session of that name left there is removed first, so two sessions of one name must not be open at once.
+    /// A session in memory. `name` says in the name of its scratch folder under the settings' `temp_directory` what it
+    /// is for; the folder is this session's alone. What sessions of dead processes left there is removed.
     ///
     /// # Errors
     /// [`DuckError::MissingExtension`] when DuckLake cannot be loaded; others when DuckDB or the disk fails.
@@ -71,19 +71,10 @@ impl Session {
         name: &str,
         connect: impl FnOnce(&Path, Config) -> duckdb::Result<Connection>,
     ) -> Result<Self, DuckError> {
-        let scratch = settings.temp_directory.join(format!("jobctl-{name}"));
-        let io = |operation| {
-            let path = scratch.clone();
-            move |source| DuckError::Io { operation, path, source }
-        };
-        if scratch.exists() {
-            fs::remove_dir_all(&scratch).map_err(io("clear the scratch folder"))?;
-        }
-        fs::create_dir_all(&scratch).map_err(io("create the scratch folder"))?;
         // From here on the scratch folder goes with the session, also on an error.
-        let mut session = Self { connection: None, scratch };
-        let config = config(settings, &session.scratch).map_err(DuckError::sql("take its settings"))?;
-        session.connection = Some(connect(&session.scratch, config).map_err(DuckError::sql("open a session"))?);
+        let mut session = Self { connection: None, scratch: Scratch::create(&settings.temp_directory, name)? };
+        let config = config(settings, session.scratch()).map_err(DuckError::sql("take its settings"))?;
+        session.connection = Some(connect(session.scratch(), config).map_err(DuckError::sql("open a session"))?);
         if let Err(source) = session.connection().execute_batch("LOAD ducklake") {
             return Err(DuckError::MissingExtension {
                 duckdb_version: session.duckdb_version()?,
@@ -111,7 +102,7 @@ impl Session {
     /// The session's scratch folder.
     #[must_use]
     pub fn scratch(&self) -> &Path {
-        &self.scratch
+        self.scratch.path()
     }
 
     /// Runs the statements of `sql`. `purpose` completes "DuckDB could not …".
@@ -230,7 +221,7 @@ impl Session {
         if let Some(limits) = LIMITS.get() {
             return Ok(limits.clone());
         }
-        let (database, lake) = (self.scratch.join("probe.duckdb"), self.scratch.join("probe.ducklake"));
+        let (database, lake) = (self.scratch().join("probe.duckdb"), self.scratch().join("probe.ducklake"));
         self.run(
             "find its newest formats",
             &format!(
@@ -239,7 +230,7 @@ impl Session {
                  ATTACH {} AS probe (READ_ONLY)",
                 path_literal(&database)?,
                 literal(&format!("ducklake:{}", lake.display())),
-                path_literal(&self.scratch.join("probe/"))?,
+                path_literal(&self.scratch().join("probe/"))?,
                 path_literal(&lake)?,
             ),
         )?;
@@ -258,9 +249,6 @@ impl Drop for Session {
     fn drop(&mut self) {
         // The files must be closed before they go.
         drop(self.connection.take());
-        if let Err(error) = fs::remove_dir_all(&self.scratch) {
-            tracing::warn!(folder = %self.scratch.display(), %error, "a scratch folder was left behind");
-        }
     }
 }
 

@@ -20,7 +20,7 @@ use super::source::{ArtefactSource, ObservationSource};
 use super::stage::{Staged, stage};
 use super::structures::Structures;
 use super::{Tools, coverage, rows};
-use crate::duck::{Access, LAKE, STORE, Session};
+use crate::duck::{Access, LAKE, STORE, Session, wal_of};
 use crate::metadata_store::{Form, MetadataStore, compact};
 
 /// A dataflow's rows and where they go.
@@ -110,6 +110,9 @@ pub fn build(tools: &Tools<'_>, order: &BuildOrder<'_>) -> Result<Built, Edition
         Some(id) => Some((product.edition(id), read_manifest(&product.edition(id), order.product_id, id)?)),
         None => None,
     };
+    if let (Some(id), Some((folder, manifest))) = (order.previous, &previous) {
+        refuse_damaged(id, folder, manifest)?;
+    }
     let session = Session::open_on_disk(tools.duck, &format!("build-{}", order.edition_id))?;
     if let Some((folder, manifest)) = &previous {
         refuse_versions(&session, folder, manifest)?;
@@ -168,6 +171,37 @@ fn fill(
     crash::point("edition.build.rows_written");
     built.rows = built.tables.iter().map(|table| table.rows).sum();
     Ok(built)
+}
+
+/// Refuses to build on an edition that lost a file, before the source is read: whether its bytes are those that were
+/// sealed is for a check to say.
+fn refuse_damaged(id: &EditionId, folder: &EditionFolder, manifest: &Manifest) -> Result<(), EditionError> {
+    let damaged = |path: &Path, found: String, expected: String| EditionError::PreviousDamaged {
+        edition_id: id.clone(),
+        path: path.to_owned(),
+        found,
+        expected,
+    };
+    // Of every tier: a build reads the whole lake.
+    for file in &manifest.files {
+        let path = folder.file(file.root, &file.path);
+        let expected = || format!("{} bytes, as its manifest lists", file.size_bytes);
+        match fs::metadata(&path) {
+            Ok(found) if found.len() == file.size_bytes => {}
+            Ok(found) => return Err(damaged(&path, format!("has {} bytes", found.len()), expected())),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Err(damaged(&path, "is missing".to_owned(), expected()));
+            }
+            Err(error) => return Err(io_error("look at", &path)(error)),
+        }
+    }
+    for path in [wal_of(&folder.store()), wal_of(&folder.lake())] {
+        if path.exists() {
+            let expected = "no such file: something opened the sealed edition to write to it (edition §4)".to_owned();
+            return Err(damaged(&path, "is there".to_owned(), expected));
+        }
+    }
+    Ok(())
 }
 
 fn refuse_unless_next(product: &ProductFolder, order: &BuildOrder<'_>) -> Result<(), EditionError> {

@@ -316,6 +316,21 @@ pub enum EditionError {
         /// The size recorded.
         expected: u64,
     },
+    /// A file of the edition that is to be extended is gone or has another size.
+    #[error(
+        "edition §7: edition {edition_id}, which is to be extended, is damaged: {} {found}; expected {expected}",
+        path.display()
+    )]
+    PreviousDamaged {
+        /// The edition.
+        edition_id: EditionId,
+        /// The file.
+        path: PathBuf,
+        /// What was found.
+        found: String,
+        /// What was expected.
+        expected: String,
+    },
     /// A copied file is not what the manifest lists.
     #[error("edition §8: the copy of {path} has {found}; the manifest lists {expected}")]
     CopyDiffers {
@@ -397,6 +412,7 @@ impl ActivityError for EditionError {
             Self::OutsideData { .. } => "catalog.outside_data",
             Self::NotListable { .. } => "catalog.not_listable",
             Self::DataSize { .. } => "catalog.data_size",
+            Self::PreviousDamaged { .. } => "catalog.previous_damaged",
             Self::CopyDiffers { .. } => "edition.copy_differs",
             Self::CopyTaken { .. } => "catalog.copy_taken",
         }
@@ -405,6 +421,7 @@ impl ActivityError for EditionError {
     fn disposition(&self) -> Disposition {
         match self {
             Self::Io { source, .. } => Trouble::of(source).disposition(),
+            Self::PreviousDamaged { .. } => Disposition::Operator,
             Self::CopyDiffers { .. } => Disposition::Retry,
             Self::Duck(error) => error.disposition(),
             Self::Store(error) => error.disposition(),
@@ -448,6 +465,10 @@ impl ActivityError for EditionError {
                 "a run may be building it: jobctl runs list, then jobctl runs resume RUN; if none does: jobctl edition \
                  discard {} --reason …",
                 crate::hint::word(&product.join(found.as_str()))
+            )),
+            Self::PreviousDamaged { edition_id, .. } => Some(format!(
+                "restore it from a backup, or take away what does not belong there; jobctl edition check {edition_id} --at \
+                 receive names every difference; then: jobctl runs resume RUN"
             )),
             Self::AlreadySealed { .. } => Some("start a new run: jobctl run publish --product …".to_owned()),
             Self::SealedOtherwise { .. } => {

@@ -46,7 +46,8 @@ impl Trouble {
     #[must_use]
     pub fn of_duckdb(error: &dyn Error) -> Option<Self> {
         let text = error.to_string();
-        let passing = || text.contains("IO Error").then_some(Self::Passing);
+        // A fatal error is a write or an fsync that failed where DuckDB cannot go on; a new session can.
+        let passing = || ["IO Error", "FATAL Error"].iter().any(|kind| text.contains(kind)).then_some(Self::Passing);
         Self::told_by(&text).or_else(passing)
     }
 
@@ -60,6 +61,7 @@ impl Trouble {
             ("Operation not permitted", Trouble::Denied),
             ("Read-only file system", Trouble::Denied),
             ("File name too long", Trouble::Unfit),
+            ("File too large", Trouble::Unfit),
             ("Out of Memory Error", Trouble::Memory),
         ];
         TOLD.iter().find(|(words, _)| text.contains(words)).map(|(_, trouble)| *trouble)
@@ -134,6 +136,7 @@ mod tests {
                 Some(Trouble::Memory),
             ),
             ("Out of Memory Error: failed to offload data block … see max_temp_directory_size", Some(Trouble::Full)),
+            ("FATAL Error: fsync failed!", Some(Trouble::Passing)),
             ("Constraint Error: Duplicate key", None),
         ] {
             assert_eq!(Trouble::of_duckdb(&io::Error::other(text)), trouble, "{text}");

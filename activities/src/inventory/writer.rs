@@ -117,7 +117,7 @@ impl Writer {
                 | Alert::CurrentMissing
                 | Alert::CurrentUnreadable
                 | Alert::CurrentAbsent { .. }
-                | Alert::OlderEpoch { .. } => {}
+                | Alert::OlderEpoch { .. } => tracing::warn!(head = %found.head.seq(), "{alert}"),
             }
         }
         Ok(found.head)

@@ -6,14 +6,14 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use catalog_rules::contracts::publish::{BuildInput, BuildOutput};
 use catalog_rules::ids::{EditionId, ProductId};
 use catalog_rules::instant::Instant;
-use catalog_rules::inventory::SchemaVersion;
+use catalog_rules::inventory::{Mark, SchemaVersion};
 use catalog_rules::sdmx::model::{Artefact, DataflowBinding};
 use duckdb::arrow::record_batch::RecordBatch;
 use engine_rules::activity::ActivityContext;
 use engine_rules::failure::{ActivityError, Disposition, Failure};
 
-use super::PublishDeps;
 use super::source::{identity, spec};
+use super::{PublishDeps, recorded_as, restore_hint};
 use crate::edition::{
     self, ArtefactSource, BoundTable, BuildOrder, ColumnRole, ColumnType, EditionError, ObservationColumn,
     ObservationSource, SourceError, Stop,
@@ -48,6 +48,19 @@ pub enum BuildError {
         /// What is live now.
         found: Option<EditionId>,
     },
+    /// An edition that the Inventory names has lost its manifest, so it looks as if it were never sealed.
+    #[error(
+        "edition {edition} of product {product_id} is {mark} in the Inventory, and its manifest.json is missing (catalog \
+         §6.5 item 2)"
+    )]
+    ManifestLost {
+        /// The product.
+        product_id: ProductId,
+        /// The edition.
+        edition: EditionId,
+        /// What the Inventory says of it.
+        mark: Mark,
+    },
     /// The folder of the product cannot be named.
     #[error("the folder of product {product_id}: {source}")]
     Folder {
@@ -77,6 +90,7 @@ impl ActivityError for BuildError {
             Self::Edition(error) => error.code(),
             Self::Inventory(error) => error.code(),
             Self::StaleBase { .. } => "catalog.stale_base",
+            Self::ManifestLost { .. } => "catalog.manifest_lost",
             Self::Folder { .. } => "publish.folder",
         }
     }
@@ -87,6 +101,7 @@ impl ActivityError for BuildError {
             Self::Edition(error) => error.disposition(),
             Self::Inventory(error) => error.disposition(),
             Self::StaleBase { .. } => Disposition::Terminal,
+            Self::ManifestLost { .. } => Disposition::Operator,
             Self::Folder { .. } => Disposition::Retry,
         }
     }
@@ -99,6 +114,7 @@ impl ActivityError for BuildError {
             Self::StaleBase { product_id, .. } => {
                 Some(format!("publish again, on what is live now: jobctl run publish --product {product_id}"))
             }
+            Self::ManifestLost { .. } => Some(restore_hint()),
             Self::Folder { .. } => None,
         }
     }
@@ -109,7 +125,7 @@ impl ActivityError for BuildError {
             Self::Edition(error) => error.to_failure(),
             Self::Codr(error) => error.to_failure(),
             Self::Inventory(error) => error.to_failure(),
-            Self::StaleBase { .. } | Self::Folder { .. } => Failure {
+            Self::StaleBase { .. } | Self::ManifestLost { .. } | Self::Folder { .. } => Failure {
                 code: self.code().to_owned(),
                 message: self.to_string(),
                 disposition: self.disposition(),
@@ -148,6 +164,12 @@ pub fn build(deps: &PublishDeps, ctx: &ActivityContext, input: BuildInput) -> Re
         Ok(built) => built,
         Err(EditionError::Duplicate { key, first_line, second_line }) => {
             return Err(rows.duplicate(key, first_line, second_line).into());
+        }
+        Err(EditionError::OtherUnsealed { product, found, wanted }) => {
+            return Err(match recorded_as(deps, &product_id, &found)? {
+                Some(mark) => BuildError::ManifestLost { product_id, edition: found, mark },
+                None => EditionError::OtherUnsealed { product, found, wanted }.into(),
+            });
         }
         Err(error) => return Err(error.into()),
     };

@@ -1,12 +1,14 @@
 //! Deletes an unsealed edition.
 
 use catalog_rules::contracts::edition::{DiscardInput, DiscardOutput};
-use catalog_rules::ids::ProductId;
+use catalog_rules::ids::{EditionId, ProductId};
+use catalog_rules::inventory::Mark;
 use engine_rules::activity::ActivityContext;
 use engine_rules::failure::{ActivityError, Disposition};
 
-use super::PublishDeps;
+use super::{PublishDeps, recorded_as, restore_hint};
 use crate::edition::{self, EditionError};
+use crate::inventory::InventoryError;
 
 /// Why an edition was not discarded.
 #[derive(Debug, thiserror::Error)]
@@ -14,6 +16,22 @@ pub enum DiscardError {
     /// It is sealed, or the disk failed.
     #[error(transparent)]
     Edition(#[from] Box<EditionError>),
+    /// The Inventory names it, so it was sealed, and its manifest is lost.
+    #[error(
+        "edition {edition} of product {product_id} is {mark} in the Inventory, so it was sealed, and what is left of it is \
+         not discarded: its manifest.json is missing"
+    )]
+    Recorded {
+        /// The product.
+        product_id: ProductId,
+        /// The edition.
+        edition: EditionId,
+        /// What the Inventory says of it.
+        mark: Mark,
+    },
+    /// The Inventory could not be read.
+    #[error(transparent)]
+    Inventory(#[from] Box<InventoryError>),
     /// The folder of the product cannot be named.
     #[error("the folder of product {product_id}: {source}")]
     Folder {
@@ -28,6 +46,8 @@ impl ActivityError for DiscardError {
     fn code(&self) -> &'static str {
         match self {
             Self::Edition(error) => error.code(),
+            Self::Recorded { .. } => "catalog.manifest_lost",
+            Self::Inventory(error) => error.code(),
             Self::Folder { .. } => "publish.folder",
         }
     }
@@ -35,6 +55,8 @@ impl ActivityError for DiscardError {
     fn disposition(&self) -> Disposition {
         match self {
             Self::Edition(error) => error.disposition(),
+            Self::Recorded { .. } => Disposition::Terminal,
+            Self::Inventory(error) => error.disposition(),
             Self::Folder { .. } => Disposition::Retry,
         }
     }
@@ -42,6 +64,8 @@ impl ActivityError for DiscardError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Edition(error) => error.hint(),
+            Self::Recorded { .. } => Some(restore_hint()),
+            Self::Inventory(error) => error.hint(),
             Self::Folder { .. } => None,
         }
     }
@@ -51,8 +75,11 @@ impl ActivityError for DiscardError {
 /// edition that is not there counts as discarded, so repeats are safe.
 ///
 /// # Errors
-/// [`DiscardError::Edition`] for a sealed one.
+/// [`DiscardError::Edition`] for a sealed one, [`DiscardError::Recorded`] for one that lost its manifest.
 pub fn discard(deps: &PublishDeps, _ctx: &ActivityContext, input: DiscardInput) -> Result<DiscardOutput, DiscardError> {
+    if let Some(mark) = recorded_as(deps, &input.product_id, &input.edition_id).map_err(Box::new)? {
+        return Err(DiscardError::Recorded { product_id: input.product_id, edition: input.edition_id, mark });
+    }
     let product = deps
         .product(&input.product_id)
         .map_err(|source| DiscardError::Folder { product_id: input.product_id.clone(), source })?;

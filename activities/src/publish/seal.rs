@@ -12,6 +12,7 @@ use serde_json::Map;
 
 use super::PublishDeps;
 use crate::edition::{self, EditionError, SealOrder};
+use crate::fs::Trouble;
 use crate::inventory::{FullInventory, InventoryError, fetch_from};
 
 /// Why an edition was not sealed.
@@ -51,7 +52,7 @@ impl ActivityError for SealError {
             Self::Edition(error) => error.disposition(),
             Self::Inventory(error) => error.disposition(),
             Self::Digest(_) => Disposition::Terminal,
-            Self::Folder { .. } => Disposition::Retry,
+            Self::Folder { source, .. } => Trouble::of(source).disposition(),
         }
     }
 
@@ -59,7 +60,8 @@ impl ActivityError for SealError {
         match self {
             Self::Edition(error) => error.hint(),
             Self::Inventory(error) => error.hint(),
-            Self::Digest(_) | Self::Folder { .. } => None,
+            Self::Folder { source, .. } => Trouble::of(source).hint().map(ToOwned::to_owned),
+            Self::Digest(_) => None,
         }
     }
 }
@@ -75,6 +77,12 @@ pub fn seal(deps: &PublishDeps, ctx: &ActivityContext, input: SealInput) -> Resu
     let product = deps
         .product(&input.product_id)
         .map_err(|source| SealError::Folder { product_id: input.product_id.clone(), source })?;
+    // What names the product's folder: whoever made it may have died before its name was durable.
+    for folder in product.path().ancestors().skip(1).take_while(|folder| folder.starts_with(&deps.catalog)) {
+        deps.fs
+            .fsync_dir(folder)
+            .map_err(|source| SealError::Folder { product_id: input.product_id.clone(), source })?;
+    }
     let order = SealOrder {
         product_dir: product.path(),
         product_id: &input.product_id,

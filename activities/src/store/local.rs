@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, Once, PoisonError};
 
 use bytes::Bytes;
 use catalog_rules::instant::Instant;
@@ -27,6 +27,7 @@ pub struct LocalStore {
     /// The folders that are known to survive a power cut.
     folders: Mutex<HashSet<PathBuf>>,
     replacing: Mutex<()>,
+    swept: Once,
 }
 
 impl fmt::Debug for LocalStore {
@@ -39,7 +40,15 @@ impl LocalStore {
     /// The store at the folder `root`, which need not exist yet.
     #[must_use]
     pub fn new(root: PathBuf, fs: Arc<dyn Fs>, clock: Arc<dyn Clock>) -> Self {
-        Self { root, fs, clock, lock_wait_ms: LOCK_WAIT_MS, folders: Mutex::default(), replacing: Mutex::default() }
+        Self {
+            root,
+            fs,
+            clock,
+            lock_wait_ms: LOCK_WAIT_MS,
+            folders: Mutex::default(),
+            replacing: Mutex::default(),
+            swept: Once::new(),
+        }
     }
 
     /// The same store, waiting at most `lock_wait_ms` for the catalog's lock.
@@ -57,6 +66,19 @@ impl LocalStore {
 
     fn path(&self, path: &str) -> Result<PathBuf, StoreError> {
         Ok(self.root.join(checked(path)?))
+    }
+
+    /// Removes the temporary files that killed writers left where versions are written. Only under the catalog's lock:
+    /// nobody else writes there then. What cannot be removed now is in nobody's way.
+    fn sweep(&self) {
+        for folder in ["", layout::INVENTORY, layout::LEAVES] {
+            let folder = self.root.join(folder);
+            match fs::sweep_temporaries(self.fs.as_ref(), &folder) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => tracing::warn!(folder = %folder.display(), %error, "temporary files were left"),
+            }
+        }
     }
 
     /// Creates the folder of `path` and everything up to the catalog's, and makes sure once a process that their names
@@ -166,6 +188,9 @@ impl Store for LocalStore {
     }
 
     fn lock(&self) -> Result<Guard, LockError> {
-        CatalogLock::acquire(&self.root.join(layout::LOCK), self.clock.as_ref(), self.lock_wait_ms).map(Guard::Local)
+        let path = self.root.join(layout::LOCK);
+        let lock = CatalogLock::acquire(&path, self.clock.as_ref(), self.lock_wait_ms)?;
+        self.swept.call_once(|| self.sweep());
+        Ok(Guard::Local(lock))
     }
 }

@@ -115,3 +115,22 @@ fn a_full_disk_is_for_a_person_and_says_so() {
     assert_eq!(error.disposition(), Disposition::Operator);
     assert!(error.hint().unwrap().contains("make room"), "{error}");
 }
+
+#[test]
+fn what_killed_writers_left_goes_with_the_next_lock() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("c");
+    let store = local(root.clone(), Arc::new(RealFs));
+    store.create("inventory/leaves/x", &Bytes::from_static(b"x")).unwrap();
+    let left = ["", "inventory", "inventory/leaves"].map(|folder| root.join(folder).join(".jobctl-tmp-7-0"));
+    for path in &left {
+        std::fs::write(path, b"half").unwrap();
+    }
+    // A process that already swept does not do so again; another one does.
+    let other = local(root.clone(), Arc::new(RealFs));
+    drop(other.lock().unwrap());
+    for path in &left {
+        assert!(!path.exists(), "{}", path.display());
+    }
+    assert_eq!(store.get("inventory/leaves/x").unwrap().unwrap(), b"x".as_slice());
+}

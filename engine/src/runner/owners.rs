@@ -90,6 +90,9 @@ pub(crate) async fn keep_alive(inner: Weak<Inner>, clock: Arc<dyn Clock>) {
         since_renewed_ms += LOOK_EVERY_MS;
         if since_renewed_ms >= RENEW_MS {
             since_renewed_ms = 0;
+            if let Err(error) = inner.lock.keep(&inner.state_dir) {
+                tracing::warn!(%error, "the lock of this process could not be taken again");
+            }
             match renew(&inner).await {
                 Ok(()) => {}
                 Err(EngineError::Closed) => return,

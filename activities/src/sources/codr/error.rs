@@ -319,9 +319,12 @@ impl ActivityError for CodrError {
 
     fn hint(&self) -> Option<String> {
         let hint = match self {
-            Self::Io { source, .. } => {
-                Trouble::of(source).hint().unwrap_or("look at the disk and the file's permissions, then publish again")
-            }
+            Self::Io { source, .. } => match self.disposition() {
+                Disposition::Operator => Trouble::of(source).hint().unwrap_or_default(),
+                Disposition::Retry | Disposition::Terminal => {
+                    "look at the disk and the file's permissions, then publish again"
+                }
+            },
             Self::NotFound { .. } | Self::NoDataFile { .. } => {
                 "check the path given with --source, or the product's entry in jobctl.toml"
             }
