@@ -23,7 +23,7 @@ fn a_session_has_the_settings_and_leaves_nothing() {
     assert_eq!(setting("threads"), "2");
     assert_eq!(setting("autoinstall_known_extensions"), "false");
     assert_eq!(setting("autoload_known_extensions"), "false");
-    assert_eq!(setting("memory_limit"), "384.0 MiB");
+    assert_eq!(setting("memory_limit"), format!("{}.0 MiB", settings.memory_limit_mb));
     assert!(setting("temp_directory").starts_with(dir.path().to_str().unwrap()));
     let versions = session.versions().unwrap();
     assert!(versions.duckdb.starts_with(|c: char| c.is_ascii_digit()), "{versions:?}");
