@@ -39,9 +39,12 @@ fn survive(point: &str, n: usize, fingerprint: &str) {
     let world = World::new();
     crash(&world, point);
     world.assert_one_live(point);
-    let before = world.newest_run().map(|run| World::recorded(&run)).unwrap_or_default();
+    let newest = world.newest_run();
+    let before = newest.as_ref().map(World::recorded).unwrap_or_default();
+    // Once the run has ended there is nothing to take up: another publish would be one more edition.
+    let has_ended = newest.as_ref().is_some_and(|run| run["run"]["state"] == "succeeded");
     // An operator resumes, or cron simply runs the publish again: both must do.
-    if n.is_multiple_of(2) && world.newest_run().is_some() {
+    if newest.is_some() && (n.is_multiple_of(2) || has_ended) {
         world.env.jobctl(["runs", "resume"]).exits(0);
     } else {
         let output = world.publish_revision().output().unwrap();
