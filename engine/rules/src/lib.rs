@@ -12,4 +12,5 @@ pub mod limits;
 pub mod position;
 pub mod recovery;
 pub mod retry;
+pub mod schedule;
 pub mod state;
