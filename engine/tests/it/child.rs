@@ -31,6 +31,8 @@ pub enum Order {
     Open,
     /// Starts this many runs and carries them out, eight at once.
     Many { runs: u32 },
+    /// Fires the schedules that are due, and aborts at the `hit`th meeting of the point.
+    Fire { point: String, hit: u32 },
 }
 
 fn command(state: &Path, order: &Order) -> Command {
@@ -188,6 +190,12 @@ async fn obeys() {
             engine.take_over(runs[0]).await.expect("it is taken over");
             let outcome = engine.drive(runs[0]).await.expect("it is driven");
             panic!("{outcome:?} without meeting the point");
+        }
+        Order::Fire { point, hit } => {
+            let engine = open(&state, registry()).await;
+            abort_at(point, hit);
+            let fired = engine.fire_due_schedules().await.expect("the ticks are decided");
+            panic!("{fired:?} without meeting the point");
         }
         Order::Race => {
             let engine = open(&state, registry()).await;

@@ -15,6 +15,8 @@ mod limits;
 mod open;
 mod read;
 mod replay;
+mod schedules;
 mod sections;
+mod sim;
 mod straight;
 mod support;
