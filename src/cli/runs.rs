@@ -118,6 +118,7 @@ fn run_json(run: &RunRow) -> Value {
         "actor": run.actor,
         "reason": run.reason,
         "concurrency_key": run.concurrency_key,
+        "schedule": run.schedule,
         "origin_run_id": run.origin_run_id.as_ref().map(ToString::to_string),
         "epoch": run.epoch,
         "owner": run.owner.as_ref().map(|owner| json!({

@@ -2,6 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use engine_rules::schedule::Cursor;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use serde::Serialize;
 use serde_json::Value;
 use sqlx::sqlite::SqliteRow;
@@ -10,6 +13,7 @@ use sqlx::{QueryBuilder, Sqlite};
 use super::{AuditRow, Columns, Reader, audit_row};
 use crate::error::{EngineError, storage};
 use crate::id::RunId;
+use crate::schedules::ScheduleDef;
 
 /// A schedule as the state database has it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -52,6 +56,35 @@ pub struct ScheduleRow {
     pub changed_at_ms: i64,
     /// The tick that was decided last.
     pub last_tick: Option<TickRow>,
+}
+
+impl ScheduleRow {
+    /// Whether the state database has it as `definition` says, so that loading the definition would change nothing.
+    #[must_use]
+    pub fn fits(&self, definition: &ScheduleDef) -> bool {
+        let Ok(timing) = definition.timing() else { return false };
+        self.removed_at_ms.is_none()
+            && self.name == definition.name
+            && self.workflow == definition.workflow
+            && self.input == definition.input
+            && self.cron == timing.cron.as_str()
+            && timing.time_zone.iana_name() == Some(self.time_zone.as_str())
+            && self.misfire == definition.misfire.as_str()
+            && self.catch_up_ms == definition.catch_up_ms
+            && self.concurrency_key == definition.concurrency_key
+            && self.concurrency_policy == definition.key_policy.as_str()
+            && self.labels == definition.labels
+    }
+
+    /// How far its ticks were decided: the tick after this is the next one.
+    #[must_use]
+    pub fn cursor(&self, time_zone: &TimeZone) -> Option<Cursor> {
+        let at = Timestamp::from_millisecond(self.cursor_at_ms?).ok()?;
+        match &self.cursor_local {
+            None => Some(Cursor::now(at, time_zone)),
+            Some(local) => Some(Cursor { local: local.parse().ok()?, at }),
+        }
+    }
 }
 
 /// What became of a tick.

@@ -20,6 +20,19 @@ impl fmt::Display for TickId {
     }
 }
 
+impl Mapping {
+    /// Its name in documents.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Gap => "gap",
+            Self::FoldFirst => "fold-first",
+            Self::FoldSecond => "fold-second",
+        }
+    }
+}
+
 /// How a local time came to its instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mapping {
@@ -55,6 +68,18 @@ impl Tick {
             CronKind::WallClock => TickId(local_text(self.local)),
             CronKind::Elapsed => TickId(format!("{}{}", local_text(self.local), offset_text(self.offset))),
         }
+    }
+
+    /// The local time that a clock of the zone shows when it is due: [`Tick::local`], but for a gap.
+    #[must_use]
+    pub fn shown(&self) -> DateTime {
+        self.offset.to_datetime(self.at)
+    }
+
+    /// The offset from UTC, as `+hh:mm`.
+    #[must_use]
+    pub fn offset_text(&self) -> String {
+        offset_text(self.offset)
     }
 
     /// The cursor of a schedule of which this is the last tick that was decided.

@@ -1,6 +1,6 @@
 //! Definitions that are refused, and rows that cannot be carried out.
 
-use engine::{EngineError, KeyPolicy, ScheduleDef};
+use engine::{KeyPolicy, ScheduleDef};
 use engine_rules::clock::Clock as _;
 use engine_rules::failure::ActivityError as _;
 use serde_json::json;
