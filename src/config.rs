@@ -143,7 +143,7 @@ pub enum ConfigError {
         /// The key.
         key: String,
         /// What was found, and what was expected.
-        source: CronFault,
+        source: Box<CronFault>,
     },
     /// A schedule's time zone is none, or another setting of it is refused.
     #[error("{origin}: {key}: {source}")]
@@ -165,7 +165,7 @@ pub enum ConfigError {
         /// The words as they stand there.
         words: String,
         /// What `jobctl run` says of them.
-        failure: Failure,
+        failure: Box<Failure>,
     },
     /// A folder was expected where something else is.
     #[error("{} is not a folder; expected the folder of {what}", path.display())]

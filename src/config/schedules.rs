@@ -75,7 +75,7 @@ fn schedule(
     let cron: CronExpression = section.cron.parse().map_err(|source| ConfigError::BadCron {
         origin: origin.to_owned(),
         key: key("cron"),
-        source,
+        source: Box::new(source),
     })?;
     find_time_zone(&section.time_zone).map_err(|source| ConfigError::BadSchedule {
         origin: origin.to_owned(),
@@ -94,7 +94,7 @@ fn schedule(
         origin: origin.to_owned(),
         key: key("run"),
         words: section.run.clone(),
-        failure: ended.failure,
+        failure: Box::new(ended.failure),
     })?;
     Ok(ScheduleDef {
         name: name.to_owned(),

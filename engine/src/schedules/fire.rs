@@ -296,3 +296,6 @@ impl TickBatch {
         Ok(found.into_iter().collect())
     }
 }
+
+#[cfg(test)]
+mod tests;
