@@ -16,6 +16,7 @@ use tokio::sync::broadcast;
 
 use crate::clock::SystemClock;
 use crate::context::RunHandle;
+use crate::control::RunControl;
 use crate::db;
 use crate::error::EngineError;
 use crate::events::{BUFFERED_EVENTS, Event, EventKind, Events};
@@ -196,6 +197,10 @@ pub enum Outcome {
     },
     /// A person ended it.
     Cancelled,
+    /// A person holds it; then [`Engine::resume`].
+    Paused,
+    /// This process gave it back ([`Engine::begin_drain`]); whoever comes first takes it over.
+    Released,
     /// Another process took it over, or ended it; nothing more of this process is recorded.
     Fenced,
 }
@@ -214,7 +219,9 @@ pub(crate) struct Inner {
     pub events: broadcast::Sender<Event>,
     pub owner_no: i64,
     /// The runs that this process works on.
-    pub active: Mutex<HashMap<RunId, CancelToken>>,
+    pub active: Mutex<HashMap<RunId, Arc<RunControl>>>,
+    /// Set once this process is to end: its runs stop before their next step.
+    pub draining: CancelToken,
     /// The runs that belong to this process and that nobody drives yet.
     pub ready: Mutex<HashMap<RunId, RunHandle>>,
     /// Held for as long as the engine lives.
@@ -238,7 +245,7 @@ impl Inner {
         }
     }
 
-    pub fn active(&self) -> MutexGuard<'_, HashMap<RunId, CancelToken>> {
+    pub fn active(&self) -> MutexGuard<'_, HashMap<RunId, Arc<RunControl>>> {
         self.active.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -270,6 +277,7 @@ impl Engine {
             events: broadcast::Sender::new(BUFFERED_EVENTS),
             owner_no,
             active: Mutex::new(HashMap::new()),
+            draining: CancelToken::new(),
             ready: Mutex::new(HashMap::new()),
             lock,
         });
@@ -326,7 +334,7 @@ impl Engine {
             fresh: true,
             crashed: false,
             resumed: false,
-            cancel: CancelToken::new(),
+            control: Arc::new(RunControl::default()),
         };
         let (key, digest) = (new.idempotency_key.clone(), new.input_digest.clone());
         crash::point("engine.run_row.before");
@@ -392,15 +400,36 @@ impl Engine {
         runner::resume(&self.0, run_id, by).await
     }
 
-    /// Ends a run. One that nobody works on is cancelled when this returns. One that a process works on is told to stop:
-    /// its activity sees its token set within a second, and the run ends before its next step, or at the end of its
-    /// section. Leaves a row in the audit trail.
+    /// Ends a run and its children. One that another process works on is told to stop: the step at work sees its token set
+    /// within a second, and the run ends once its workflow has cleaned up, or at the end of its section. One that nobody
+    /// works on is carried out here until it ends, so that its workflow cleans up, and one that never began ends at once.
+    /// Leaves a row in the audit trail. Repeats are safe until the run has ended.
     ///
     /// # Errors
     /// [`EngineError::WrongState`] for a run that ended.
     pub async fn cancel(&self, run_id: RunId, by: &Mutation) -> Result<(), EngineError> {
         check_mutation(by)?;
         runner::cancel(&self.0, run_id, by).await
+    }
+
+    /// Holds a run: it stops before its next step, or at the end of its section, with what is recorded; one that waits, at
+    /// once. [`Engine::resume`] lets it go on. Leaves a row in the audit trail. Repeats are safe.
+    ///
+    /// # Errors
+    /// [`EngineError::WrongState`] for a run that waits in the queue, is blocked, or ended.
+    pub async fn pause(&self, run_id: RunId, by: &Mutation) -> Result<(), EngineError> {
+        check_mutation(by)?;
+        runner::pause(&self.0, run_id, by).await
+    }
+
+    /// Lets each run of this process stop before its next step, or at the end of its section, and gives it back: its
+    /// [`Outcome`] is [`Outcome::Released`], and whoever comes first takes it over, without an attempt charged. There is
+    /// no way back; what is driven from now on is given back at once.
+    pub fn begin_drain(&self) {
+        self.0.draining.cancel();
+        for control in self.0.active().values() {
+            control.tell();
+        }
     }
 
     /// Takes runs from the queue, oldest first, and carries them out, at most `in_flight` at once, until none is left that

@@ -32,6 +32,7 @@
 mod catch;
 pub mod clock;
 mod context;
+mod control;
 mod db;
 mod engine;
 mod error;

@@ -13,6 +13,7 @@ use serde_json::Value;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{AssertSqlSafe, QueryBuilder, Row as _, Sqlite, SqlitePool};
 
+use crate::context::tells_of_cancel;
 use crate::db;
 use crate::error::{EngineError, storage};
 use crate::id::RunId;
@@ -493,6 +494,7 @@ fn latest_attempt(step: &StepRow) -> Option<AttemptRow> {
     let outcome = match step.state {
         StepState::Running => "running",
         StepState::Succeeded => "succeeded",
+        StepState::Failed if step.failure.as_ref().is_some_and(tells_of_cancel) => "cancelled",
         StepState::Failed => "failed",
         StepState::Abandoned if step.output.is_some() => "succeeded",
         StepState::Abandoned if step.failure.is_some() => "failed",

@@ -107,7 +107,7 @@ pub async fn refused<C: Context>(ctx: &mut C, _input: ()) -> Result<String, Inte
     let refusal = match ctx.step(&REFUSED, &()).await {
         Ok(_) => "no refusal".to_owned(),
         Err(Interrupt::Failed(failure)) => serde_json::to_string(&failure).expect("a failure is JSON"),
-        Err(Interrupt::Suspended) => return Err(Interrupt::Suspended),
+        Err(interrupt) => return Err(interrupt),
     };
     ctx.step(&SLOW, &()).await?;
     Ok(refusal)
