@@ -27,6 +27,7 @@ use crate::id::RunId;
 use crate::journal::Recorded;
 use crate::writer::{RunChange, RunWrite, StepWrite};
 
+pub(crate) use attempt::tells_of_time;
 pub(crate) use stop::tells_of_cancel;
 
 /// A section is started again at most this often before a person must look: without a limit, a section that kills its

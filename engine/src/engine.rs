@@ -45,13 +45,21 @@ pub struct EngineConfig {
     /// How long the body of a step's first attempt may run before its start is recorded, in milliseconds. A step that is
     /// done before that is recorded once, complete.
     pub start_behind_ms: u64,
+    /// How long a body that was told to stop may take for it, in milliseconds. Then one that only waits is dropped; one
+    /// that blocks its thread cannot be ended from outside.
+    pub stop_grace_ms: u64,
 }
 
 impl EngineConfig {
     /// The state in `state_dir`, with the system's clock.
     #[must_use]
     pub fn new(state_dir: impl Into<PathBuf>) -> Self {
-        Self { state_dir: state_dir.into(), clock: Arc::new(SystemClock::new()), start_behind_ms: 5 }
+        Self {
+            state_dir: state_dir.into(),
+            clock: Arc::new(SystemClock::new()),
+            start_behind_ms: 5,
+            stop_grace_ms: 10_000,
+        }
     }
 }
 
@@ -213,6 +221,7 @@ pub(crate) struct Inner {
     pub state_dir: PathBuf,
     pub clock: Arc<dyn Clock>,
     pub start_behind_ms: u64,
+    pub stop_grace_ms: u64,
     pub registry: Registry,
     pub writer: Writer,
     pub readers: SqlitePool,
@@ -271,6 +280,7 @@ impl Engine {
             state_dir: config.state_dir,
             clock: config.clock,
             start_behind_ms: config.start_behind_ms,
+            stop_grace_ms: config.stop_grace_ms,
             registry,
             writer,
             readers,
@@ -420,6 +430,22 @@ impl Engine {
     pub async fn pause(&self, run_id: RunId, by: &Mutation) -> Result<(), EngineError> {
         check_mutation(by)?;
         runner::pause(&self.0, run_id, by).await
+    }
+
+    /// Sends a run the signal `name` with `payload`. When it returns, the signal is in the journal, and the run takes it as
+    /// soon as it waits for it: each signal is taken once, by the order in which they were sent. A repeat is a further
+    /// signal. Leaves a row in the audit trail.
+    ///
+    /// # Errors
+    /// [`EngineError::WrongState`] for a run that ended; [`EngineError::PayloadTooLarge`].
+    pub async fn signal(&self, run_id: RunId, name: &str, payload: &Value, by: &Mutation) -> Result<(), EngineError> {
+        check_mutation(by)?;
+        check_text("the signal's name", name, NAME_LIMIT_BYTES)?;
+        let payload = canonical_json(payload);
+        if payload.len() > PAYLOAD_LIMIT_BYTES {
+            return Err(EngineError::PayloadTooLarge { size_bytes: payload.len(), limit_bytes: PAYLOAD_LIMIT_BYTES });
+        }
+        runner::signal(&self.0, run_id, name, payload, by).await
     }
 
     /// Lets each run of this process stop before its next step, or at the end of its section, and gives it back: its

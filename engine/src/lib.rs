@@ -70,6 +70,10 @@ pub const CRASH_POINTS: &[&str] = &[
     "engine.step_start.after",
     "engine.result.before",
     "engine.result.after",
+    "engine.wait_begin.before",
+    "engine.wait_begin.after",
+    "engine.wait_end.before",
+    "engine.wait_end.after",
     "engine.run_end.before",
     "engine.run_end.after",
 ];

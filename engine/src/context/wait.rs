@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use engine_rules::context::Interrupt;
+use engine_rules::crash;
 use engine_rules::digest::{canonical_json, digest_text};
 use engine_rules::state::{RunEvent, StepEvent, StepState};
 use serde::Serialize;
@@ -127,7 +128,9 @@ impl EngineContext {
         let mut write = self.new_write();
         write.step = Some(row.clone());
         write.run = Some(change);
+        crash::point("engine.wait_begin.before");
         self.write(write).await?;
+        crash::point("engine.wait_begin.after");
         row.input = None;
         Ok(Some(row))
     }
@@ -186,7 +189,9 @@ impl EngineContext {
         write.step = Some(row);
         write.take_signal = take_signal;
         write.run = self.wake();
+        crash::point("engine.wait_end.before");
         self.write(write).await?;
+        crash::point("engine.wait_end.after");
         self.advance();
         Ok(())
     }

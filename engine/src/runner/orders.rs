@@ -183,6 +183,49 @@ pub(crate) async fn pause(inner: &Arc<Inner>, run_id: RunId, by: &Mutation) -> R
     }
 }
 
+pub(crate) async fn signal(
+    inner: &Arc<Inner>,
+    run_id: RunId,
+    name: &str,
+    payload: String,
+    by: &Mutation,
+) -> Result<(), EngineError> {
+    let standing = Standing::of(inner, run_id, false).await?;
+    let (run_no, now_ms, by, name) = (standing.run_no, inner.clock.now_ms(), by.clone(), name.to_owned());
+    let sent: bool = inner
+        .writer
+        .exclusive("record the signal", move |connection| {
+            let (by, name, payload) = (by.clone(), name.clone(), payload.clone());
+            Box::pin(async move {
+                let sent = sqlx::query(
+                    "INSERT INTO signal (run_no, name, payload, actor, sent_at_ms) SELECT run_no, ?, ?, ?, ? FROM run \
+                     WHERE run_no = ? AND state NOT IN ('succeeded', 'failed', 'cancelled')",
+                )
+                .bind(name)
+                .bind(payload)
+                .bind(&by.actor)
+                .bind(now_ms)
+                .bind(run_no)
+                .execute(&mut *connection)
+                .await?;
+                if sent.rows_affected() == 0 {
+                    return Ok(false);
+                }
+                audit(connection, now_ms, &by, "signal", run_id).await?;
+                Ok(true)
+            })
+        })
+        .await?;
+    if !sent {
+        let state = Standing::of(inner, run_id, false).await?.state;
+        return Err(EngineError::WrongState { run: run_id, state, what: "take a signal" });
+    }
+    if let Some(control) = inner.active().get(&run_id) {
+        control.tell();
+    }
+    Ok(())
+}
+
 /// Tells each run of this process what the journal holds for it: that it is to end or to stop, or that a signal came.
 pub(crate) async fn pass_orders(inner: &Inner) -> Result<(), sqlx::Error> {
     if inner.active().is_empty() {
