@@ -12,6 +12,9 @@ use crate::output::{Output, duration, grouped, moment};
 use crate::terminal::summary;
 use crate::wire::{World, engine_error};
 
+/// The code of the failure that tells where a run was cancelled.
+const CANCELLED: &str = "engine.cancelled";
+
 pub(super) async fn show(world: &World, out: Output, run: &str) -> Result<Exit, Ended> {
     let (reader, run_id) = named(world, run).await?;
     let detail = reader.run(run_id).await.map_err(|error| engine_error(&error))?;
@@ -63,12 +66,16 @@ fn tell(out: Output, detail: &RunDetail) {
             format!(
                 "  {:<17}{:<10}{:>9}  {}  {what}",
                 step.label,
-                step.state.to_string(),
+                step_state(step),
                 step.duration_us.map(duration).unwrap_or_default(),
                 waterfall(begun, end, step)
             )
             .trim_end(),
         );
+        if let Some(failure) = step.failure.as_ref().filter(|failure| failure.code == CANCELLED) {
+            out.line(format!("      {}", failure.message));
+            continue;
+        }
         if step.attempts.len() > 1 || step.failure.is_some() {
             for attempt in &step.attempts {
                 let why = attempt.failure.as_ref().map(|f| format!(": {} {}", f.code, f.message)).unwrap_or_default();
@@ -97,6 +104,12 @@ fn tell(out: Output, detail: &RunDetail) {
     for row in &detail.audit {
         out.line(format!("  {} {} by {}: {}", moment(row.at_ms), row.action, row.actor, row.reason));
     }
+}
+
+/// A step's state; one at which its run was cancelled has failed in the journal, which is not how a person calls it.
+fn step_state(step: &StepRow) -> String {
+    let is_cancelled = step.failure.as_ref().is_some_and(|failure| failure.code == CANCELLED);
+    if is_cancelled { "cancelled".to_owned() } else { step.state.to_string() }
 }
 
 /// What a waiting run waits for.
