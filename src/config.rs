@@ -1,5 +1,7 @@
 //! `jobctl.toml`: what it may hold, where it is looked for, and how its paths are read.
 
+mod schedules;
+
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::{Component, Path, PathBuf};
@@ -7,6 +9,9 @@ use std::path::{Component, Path, PathBuf};
 use catalog_rules::contracts::publish::SourceInput;
 use catalog_rules::ids::ProductId;
 use catalog_rules::layout;
+use engine::{EngineError, ScheduleDef};
+use engine_rules::failure::{ActivityError as _, Failure};
+use engine_rules::schedule::CronFault;
 use serde::Deserialize;
 
 /// The name of the configuration file.
@@ -29,6 +34,8 @@ struct Written {
     duckdb: DuckDbSection,
     #[serde(default)]
     sources: BTreeMap<String, SourceSection>,
+    #[serde(default)]
+    schedules: BTreeMap<String, schedules::ScheduleSection>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -83,6 +90,8 @@ pub struct Config {
     pub duckdb_extensions: Option<PathBuf>,
     /// The sources by product.
     pub sources: BTreeMap<ProductId, SourceInput>,
+    /// The schedules, by name.
+    pub schedules: Vec<ScheduleDef>,
 }
 
 /// Why a configuration cannot be used.
@@ -125,6 +134,38 @@ pub enum ConfigError {
         found: String,
         /// What it should be.
         expected: &'static str,
+    },
+    /// A schedule has a cron expression that is refused.
+    #[error("{origin}: {key}: {source}")]
+    BadCron {
+        /// The file.
+        origin: String,
+        /// The key.
+        key: String,
+        /// What was found, and what was expected.
+        source: Box<CronFault>,
+    },
+    /// A schedule's time zone is none, or another setting of it is refused.
+    #[error("{origin}: {key}: {source}")]
+    BadSchedule {
+        /// The file.
+        origin: String,
+        /// The key.
+        key: String,
+        /// What was found, and what was expected.
+        source: Box<EngineError>,
+    },
+    /// What a schedule runs is no run.
+    #[error("{origin}: {key} is {words:?}: {}", failure.message)]
+    BadRun {
+        /// The file.
+        origin: String,
+        /// The key.
+        key: String,
+        /// The words as they stand there.
+        words: String,
+        /// What `jobctl run` says of them.
+        failure: Box<Failure>,
     },
     /// A folder was expected where something else is.
     #[error("{} is not a folder; expected the folder of {what}", path.display())]
@@ -169,6 +210,13 @@ impl ConfigError {
                 format!("correct {}, or name another configuration with --config", path.display())
             }
             Self::BadSetting { origin, .. } => format!("correct it in {origin}"),
+            Self::BadCron { origin, source, .. } => source.hint().unwrap_or_else(|| format!("correct it in {origin}")),
+            Self::BadSchedule { origin, source, .. } => {
+                source.hint().unwrap_or_else(|| format!("correct it in {origin}"))
+            }
+            Self::BadRun { .. } => "write the words that follow jobctl run on the command line, such as \
+                                    \"publish --product 14100287\"; jobctl run publish --help names them"
+                .to_owned(),
             Self::NotAFolder { what: "the catalog", .. } => {
                 "name another place with --catalog, or with url under [catalog] in jobctl.toml".to_owned()
             }
@@ -276,7 +324,9 @@ impl Config {
             };
             sources.insert(product_id, input);
         }
+        let schedules = schedules::read(written.schedules, &sources, &base, &origin)?;
         Ok(Self {
+            schedules,
             file,
             catalog,
             state,
@@ -385,6 +435,14 @@ path = {state}
 # kind = "codr"
 # files = ["14100287-eng.zip", "14100287-fra.zip"]
 # metadata = ["14100287_MetaData.csv"]   # only where it stands elsewhere than beside the data
+
+# One table a schedule. `jobctl schedules next` shows when they fire, and `jobctl serve` fires them.
+# [schedules.daily-14100287]
+# run = "publish --product 14100287"   # the words after `jobctl run`; --wait queues instead of letting the tick pass
+# cron = "30 8 * * MON-FRI"            # minute, hour, day of the month, month, day of the week
+# time_zone = "America/Toronto"
+# misfire = "run-once"                 # for ticks that were missed: run-once (one run for all), skip or run-all
+# catch_up_minutes = 1440              # a missed tick that is older starts nothing
 "#
     )
 }

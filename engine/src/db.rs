@@ -28,6 +28,7 @@ const FILE_NAME: &str = "state.db";
 const MIGRATIONS: &[(i64, &str, &str)] = &[
     (1, "core", include_str!("../../migrations/0001_core.sql")),
     (2, "waiting", include_str!("../../migrations/0002_waiting.sql")),
+    (3, "schedules", include_str!("../../migrations/0003_schedules.sql")),
 ];
 
 /// Where the state database of `state_dir` is.

@@ -10,6 +10,7 @@ use engine_rules::crash;
 use engine_rules::digest::{canonical_json, digest_text};
 use engine_rules::failure::Failure;
 use engine_rules::limits::{KEY_LIMIT_BYTES, NAME_LIMIT_BYTES, PAYLOAD_LIMIT_BYTES, REASON_LIMIT_BYTES};
+use engine_rules::state::RunState;
 use serde_json::Value;
 use sqlx::SqlitePool;
 use tokio::sync::broadcast;
@@ -79,6 +80,23 @@ pub enum KeyPolicy {
     Forbid,
     /// It waits in the queue until all runs with the key that came before it have ended.
     Queue,
+}
+
+impl KeyPolicy {
+    /// Its name in the journal.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Forbid => "forbid",
+            Self::Queue => "queue",
+        }
+    }
+
+    /// The policy of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Forbid, Self::Queue].into_iter().find(|policy| policy.as_str() == name)
+    }
 }
 
 /// A run to be started.
@@ -247,6 +265,14 @@ impl std::fmt::Debug for Inner {
 }
 
 impl Inner {
+    /// The version under which a new run of `workflow` begins.
+    pub fn newest_version(&self, workflow: &str) -> Result<u32, EngineError> {
+        self.registry.newest_version(workflow).ok_or_else(|| EngineError::UnknownWorkflow {
+            name: workflow.to_owned(),
+            known: self.registry.workflow_names().map(str::to_owned).collect(),
+        })
+    }
+
     /// Tells those who watch; costs nothing while nobody does.
     pub fn emit(&self, run_id: RunId, kind: impl FnOnce() -> EventKind) {
         if self.events.receiver_count() > 0 {
@@ -260,6 +286,16 @@ impl Inner {
 
     pub fn ready(&self) -> MutexGuard<'_, HashMap<RunId, RunHandle>> {
         self.ready.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A new run is in the journal. One that is not in the queue is this process's, to be driven.
+    pub fn recorded(&self, mut handle: RunHandle, run_no: i64, state: RunState) -> Started {
+        let (run_id, queued) = (handle.run_id, !state.needs_owner());
+        if !queued {
+            handle.run_no = run_no;
+            self.ready().insert(run_id, handle);
+        }
+        Started { run_id, queued, existing: false }
     }
 }
 
@@ -305,47 +341,8 @@ impl Engine {
     /// [`EngineError::IdempotencyConflict`]; nothing is recorded then.
     pub async fn start(&self, run: StartRun) -> Result<Start, EngineError> {
         let inner = &self.0;
-        let version = inner.registry.newest_version(&run.workflow).ok_or_else(|| EngineError::UnknownWorkflow {
-            name: run.workflow.clone(),
-            known: inner.registry.workflow_names().map(str::to_owned).collect(),
-        })?;
-        let input = canonical_json(&run.input);
-        check_texts(&run, input.len())?;
-        let new = NewRun {
-            run_id: RunId(inner.clock.new_id()),
-            version,
-            detached: run.detached,
-            input_digest: digest_text(&input),
-            input,
-            labels: canonical_json(&run.labels.into_iter().map(|(name, value)| (name, Value::from(value))).collect()),
-            concurrency_key: run.concurrency_key,
-            concurrency_policy: match run.key_policy {
-                KeyPolicy::Forbid => "forbid",
-                KeyPolicy::Queue => "queue",
-            },
-            parent_run_id: run.parent_run_id,
-            origin_run_id: run.origin_run_id,
-            origin_step: run.origin_step,
-            schedule: run.schedule,
-            actor: run.actor,
-            reason: run.reason,
-            idempotency_key: run.idempotency_key,
-            idempotency_window_ms: run.idempotency_window_ms,
-            owner_no: inner.owner_no,
-            workflow: run.workflow,
-        };
-        let mut handle = RunHandle {
-            run_no: 0,
-            run_id: new.run_id,
-            epoch: 1,
-            workflow: new.workflow.clone(),
-            version,
-            input: new.input.clone(),
-            fresh: true,
-            crashed: false,
-            resumed: false,
-            control: Arc::new(RunControl::default()),
-        };
+        let new = new_run(inner, run)?;
+        let handle = begun(&new);
         let (key, digest) = (new.idempotency_key.clone(), new.input_digest.clone());
         crash::point("engine.run_row.before");
         let answer = inner.writer.start(new).await?;
@@ -358,15 +355,7 @@ impl Engine {
             StartAnswer::Existing { run_id, .. } => {
                 Err(EngineError::IdempotencyConflict { key: key.unwrap_or_default(), run: run_id })
             }
-            StartAnswer::Started { run_no, state } => {
-                let run_id = handle.run_id;
-                let queued = !state.needs_owner();
-                if !queued {
-                    handle.run_no = run_no;
-                    inner.ready().insert(run_id, handle);
-                }
-                Ok(Start::Started(Started { run_id, queued, existing: false }))
-            }
+            StartAnswer::Started { run_no, state } => Ok(Start::Started(inner.recorded(handle, run_no, state))),
         }
     }
 
@@ -488,7 +477,58 @@ impl Engine {
     }
 }
 
-fn check_texts(run: &StartRun, input_bytes: usize) -> Result<(), EngineError> {
+/// `run` as it is recorded, under the newest version of its workflow.
+///
+/// # Errors
+/// [`EngineError::UnknownWorkflow`], [`EngineError::PayloadTooLarge`], [`EngineError::TextTooLong`].
+pub(crate) fn new_run(inner: &Inner, run: StartRun) -> Result<NewRun, EngineError> {
+    let version = inner.newest_version(&run.workflow)?;
+    let input = canonical_json(&run.input);
+    check_texts(&run, input.len())?;
+    Ok(NewRun {
+        run_id: RunId(inner.clock.new_id()),
+        version,
+        detached: run.detached,
+        input_digest: digest_text(&input),
+        input,
+        labels: labels_text(run.labels),
+        concurrency_key: run.concurrency_key,
+        concurrency_policy: run.key_policy.as_str(),
+        parent_run_id: run.parent_run_id,
+        origin_run_id: run.origin_run_id,
+        origin_step: run.origin_step,
+        schedule: run.schedule,
+        actor: run.actor,
+        reason: run.reason,
+        idempotency_key: run.idempotency_key,
+        idempotency_window_ms: run.idempotency_window_ms,
+        owner_no: inner.owner_no,
+        workflow: run.workflow,
+    })
+}
+
+/// Labels as the journal keeps them.
+pub(crate) fn labels_text(labels: BTreeMap<String, String>) -> String {
+    canonical_json(&labels.into_iter().map(|(name, value)| (name, Value::from(value))).collect())
+}
+
+/// What this process drives once `new` is recorded as its own.
+pub(crate) fn begun(new: &NewRun) -> RunHandle {
+    RunHandle {
+        run_no: 0,
+        run_id: new.run_id,
+        epoch: 1,
+        workflow: new.workflow.clone(),
+        version: new.version,
+        input: new.input.clone(),
+        fresh: true,
+        crashed: false,
+        resumed: false,
+        control: Arc::new(RunControl::default()),
+    }
+}
+
+pub(crate) fn check_texts(run: &StartRun, input_bytes: usize) -> Result<(), EngineError> {
     if input_bytes > PAYLOAD_LIMIT_BYTES {
         return Err(EngineError::PayloadTooLarge { size_bytes: input_bytes, limit_bytes: PAYLOAD_LIMIT_BYTES });
     }
@@ -512,12 +552,12 @@ fn check_texts(run: &StartRun, input_bytes: usize) -> Result<(), EngineError> {
     Ok(())
 }
 
-fn check_mutation(by: &Mutation) -> Result<(), EngineError> {
+pub(crate) fn check_mutation(by: &Mutation) -> Result<(), EngineError> {
     check_text("the actor", &by.actor, KEY_LIMIT_BYTES)?;
     check_text("the reason", &by.reason, REASON_LIMIT_BYTES)
 }
 
-fn check_text(what: &'static str, text: &str, limit_bytes: usize) -> Result<(), EngineError> {
+pub(crate) fn check_text(what: &'static str, text: &str, limit_bytes: usize) -> Result<(), EngineError> {
     if text.len() <= limit_bytes {
         return Ok(());
     }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use engine_rules::failure::{ActivityError, Disposition};
+use engine_rules::schedule::CronFault;
 use engine_rules::state::RunState;
 
 use crate::id::RunId;
@@ -145,6 +146,60 @@ pub enum EngineError {
         /// What it should be.
         expected: &'static str,
     },
+    /// A schedule has a cron expression that is refused.
+    #[error("schedule {schedule:?}: {source}")]
+    BadCron {
+        /// The schedule.
+        schedule: String,
+        /// What was found, and what was expected.
+        source: CronFault,
+    },
+    /// No time zone of this name is known on this machine.
+    #[error("there is no time zone {found:?}; expected an IANA name, such as America/Toronto")]
+    UnknownTimeZone {
+        /// What was asked for.
+        found: String,
+    },
+    /// A catch-up window that cannot be meant.
+    #[error("schedule {schedule:?} has a catch-up window of {found_ms} ms; expected 0 to {most_ms}")]
+    BadCatchUp {
+        /// The schedule.
+        schedule: String,
+        /// The window.
+        found_ms: i64,
+        /// The longest one.
+        most_ms: i64,
+    },
+    /// Two schedules have one name.
+    #[error("two schedules are named {schedule:?}; expected a name of its own for each")]
+    DuplicateSchedule {
+        /// The name.
+        schedule: String,
+    },
+    /// No schedule of this name is known.
+    #[error("there is no schedule {schedule:?} in the state database; there are {known:?}")]
+    UnknownSchedule {
+        /// What was asked for.
+        schedule: String,
+        /// The schedules there are.
+        known: Vec<String>,
+    },
+    /// The schedule is no more in the configuration.
+    #[error("schedule {schedule:?} left the configuration, so it does nothing any more")]
+    ScheduleRemoved {
+        /// The schedule.
+        schedule: String,
+    },
+    /// A schedule was to be triggered, and another run has its key.
+    #[error("schedule {schedule:?} starts runs with the key {key:?}, which run {holder} has")]
+    ScheduleHeld {
+        /// The schedule.
+        schedule: String,
+        /// The key.
+        key: String,
+        /// The run that has it.
+        holder: RunId,
+    },
 }
 
 impl ActivityError for EngineError {
@@ -166,6 +221,13 @@ impl ActivityError for EngineError {
             Self::OwnedElsewhere { .. } => "engine.owned_elsewhere",
             Self::AlreadyDriven { .. } => "engine.already_driven",
             Self::Corrupt { .. } => "engine.corrupt",
+            Self::BadCron { source, .. } => source.code(),
+            Self::UnknownTimeZone { .. } => "schedule.time_zone",
+            Self::BadCatchUp { .. } => "schedule.catch_up",
+            Self::DuplicateSchedule { .. } => "schedule.duplicate",
+            Self::UnknownSchedule { .. } => "schedule.unknown",
+            Self::ScheduleRemoved { .. } => "schedule.removed",
+            Self::ScheduleHeld { .. } => "schedule.key_held",
         }
     }
 
@@ -184,6 +246,13 @@ impl ActivityError for EngineError {
             | Self::WrongState { .. }
             | Self::OwnedElsewhere { .. }
             | Self::AlreadyDriven { .. } => Disposition::Terminal,
+            Self::BadCron { .. }
+            | Self::UnknownTimeZone { .. }
+            | Self::BadCatchUp { .. }
+            | Self::DuplicateSchedule { .. }
+            | Self::UnknownSchedule { .. }
+            | Self::ScheduleRemoved { .. } => Disposition::Terminal,
+            Self::ScheduleHeld { .. } => Disposition::Retry,
         }
     }
 
@@ -220,6 +289,15 @@ impl ActivityError for EngineError {
             },
             Self::OwnedElsewhere { .. } | Self::AlreadyDriven { .. } => "jobctl runs show RUN says where it stands",
             Self::Corrupt { .. } => "keep a copy of the state directory and report this",
+            Self::BadCron { source, .. } => return source.hint(),
+            Self::UnknownTimeZone { .. } => {
+                "correct the name; the zones are those of /usr/share/zoneinfo, or where that is missing those that this \
+                 program brings"
+            }
+            Self::BadCatchUp { .. } => "a day is 86,400,000 ms",
+            Self::DuplicateSchedule { .. } => "rename one of them",
+            Self::UnknownSchedule { .. } | Self::ScheduleRemoved { .. } => "jobctl schedules list names the schedules",
+            Self::ScheduleHeld { .. } => "jobctl runs show RUN says where the run stands; try again once it has ended",
         };
         Some(hint.to_owned())
     }

@@ -43,6 +43,7 @@ mod owner;
 mod read;
 mod registry;
 mod runner;
+mod schedules;
 mod writer;
 
 use std::future::Future;
@@ -54,8 +55,15 @@ pub use engine::{Engine, EngineConfig, KeyPolicy, Mutation, Outcome, Start, Star
 pub use error::EngineError;
 pub use events::{Event, EventKind, Events};
 pub use id::RunId;
-pub use read::{AttemptRow, AuditRow, OwnerRow, Reader, RunDetail, RunFilter, RunRow, StepRow};
+pub use read::{
+    AttemptRow, AuditRow, OwnerRow, Reader, RunDetail, RunFilter, RunRow, ScheduleRow, StepRow, TickFilter, TickRow,
+};
 pub use registry::{Registry, WorkflowFn};
+pub use schedules::{Fired, FiredOutcome, ScheduleDef, Synced, find_time_zone};
+
+/// The crash points of firing a schedule; a run that a person starts does not meet them.
+pub const SCHEDULE_CRASH_POINTS: &[&str] =
+    &["engine.ticks.before", "engine.ticks.cursor", "engine.ticks.runs", "engine.ticks.after"];
 
 type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 

@@ -1,5 +1,7 @@
 //! Reading the journal, from any process, also while others write.
 
+mod schedules;
+
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,6 +20,8 @@ use crate::db;
 use crate::error::{EngineError, storage};
 use crate::id::RunId;
 use crate::owner::{is_alive, probe};
+
+pub use schedules::{ScheduleRow, TickFilter, TickRow};
 
 /// A run, with all that is known of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]

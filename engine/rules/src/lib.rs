@@ -12,5 +12,6 @@ pub mod limits;
 pub mod position;
 pub mod recovery;
 pub mod retry;
+pub mod schedule;
 pub mod state;
 pub mod token;

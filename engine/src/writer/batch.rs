@@ -1,6 +1,7 @@
 //! One transaction as one string of statements: each hand-off to SQLite's thread costs as much as the commit itself, so
 //! all rows go in as JSON arrays, and only what did not pass comes back.
 
+use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -169,11 +170,16 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    pub fn new(starts: &[Box<NewRun>], writes: &[Box<RunWrite>], take: Option<&TakeQueued>, now_ms: i64) -> Self {
+    pub fn new(
+        starts: &[impl Borrow<NewRun>],
+        writes: &[Box<RunWrite>],
+        take: Option<&TakeQueued>,
+        now_ms: i64,
+    ) -> Self {
         let mut batch = Self {
             sql: Arc::from(""),
             starts: Rows::new(),
-            new_runs: starts.iter().map(|run| run.run_id).collect(),
+            new_runs: starts.iter().map(|run| run.borrow().run_id).collect(),
             now_ms,
             writes: writes.len(),
             fences: Rows::new(),
@@ -186,7 +192,7 @@ impl Batch {
             take: take.cloned(),
         };
         for (index, run) in starts.iter().enumerate() {
-            batch.add_start(index, run);
+            batch.add_start(index, run.borrow());
         }
         for (index, write) in writes.iter().enumerate() {
             batch.fences.begin().usize(index).i64(write.run_no).i64(write.epoch).end();
@@ -391,6 +397,20 @@ impl Batch {
         let run = usize::try_from(index).ok().and_then(|index| self.new_runs.get(index));
         run.copied().ok_or_else(|| unexpected("an index", &index.to_string()))
     }
+}
+
+/// Starts the runs within a transaction of the caller's, and answers each in their order. The runs of one call do not see
+/// each other: those that a common key keeps apart need a call each.
+pub(crate) async fn start_within(
+    connection: &mut SqliteConnection,
+    runs: &[&NewRun],
+    now_ms: i64,
+) -> Result<Vec<StartAnswer>, sqlx::Error> {
+    if runs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let batch = Batch { sql: STARTS.into(), ..Batch::new(runs, &[], None, now_ms) };
+    Ok(batch.commit(connection).await?.starts)
 }
 
 fn saturate(value: u64) -> i64 {

@@ -33,6 +33,8 @@ pub enum Order {
     Open,
     /// Starts this many runs and carries them out, eight at once.
     Many { runs: u32 },
+    /// Fires the schedules that are due, and aborts at the `hit`th meeting of the point.
+    Fire { point: String, hit: u32 },
 }
 
 fn command(state: &Path, order: &Order) -> Command {
@@ -238,6 +240,12 @@ async fn obeys() {
             abort_at(point, 1);
             engine.cancel(run, &crate::support::jane()).await.expect("it is cancelled");
             panic!("it was cancelled without meeting the point");
+        }
+        Order::Fire { point, hit } => {
+            let engine = open(&state, registry()).await;
+            abort_at(point, hit);
+            let fired = engine.fire_due_schedules().await.expect("the ticks are decided");
+            panic!("{fired:?} without meeting the point");
         }
         Order::Race => {
             let engine = open(&state, registry()).await;
