@@ -11,5 +11,6 @@ pub mod failure;
 pub mod limits;
 pub mod position;
 pub mod recovery;
+pub mod retention;
 pub mod retry;
 pub mod state;

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use engine_rules::activity::{ActivityContext, CancelToken, ProgressSink};
 use engine_rules::context::Interrupt;
 use engine_rules::crash;
-use engine_rules::failure::Failure;
-use engine_rules::limits::PAYLOAD_LIMIT_BYTES;
+use engine_rules::failure::{ActivityError as _, Failure};
+use engine_rules::limits::check_payload;
 use engine_rules::position::Position;
 use engine_rules::recovery::{OpenRecord, OpenStep, StepPlan, plan_step, start_comes_first};
 use engine_rules::retry::{AfterFailure, RetryPolicy};
@@ -19,7 +19,7 @@ use crate::catch::Caught;
 use crate::error::WriteError;
 use crate::events::{Event, EventKind};
 use crate::journal::Recorded;
-use crate::registry::{ActivityHandler, panicked, too_large};
+use crate::registry::{ActivityHandler, panicked};
 use crate::writer::{AttemptWrite, RunWrite, StepWrite};
 
 /// How often progress is told at most: every 50 ms, which is as fast as a person sees.
@@ -80,10 +80,9 @@ impl EngineContext {
             StepPlan::Attempt { attempt, lost, wait_ms } => {
                 self.crashed = false;
                 let size_bytes = ask.input.map_or(0, |input| input.len());
-                if size_bytes > PAYLOAD_LIMIT_BYTES {
-                    let failure = too_large(&format!("the input of {}", live.label), size_bytes);
+                if let Err(refused) = check_payload(format!("the input of {}", live.label), size_bytes) {
                     live.row.input = None;
-                    return self.refuse(live, failure).await;
+                    return self.refuse(live, refused.to_failure()).await;
                 }
                 let Some(handler) = ask.activity.and_then(|name| self.inner.registry.find_activity(name)) else {
                     let failure = operator(

@@ -44,7 +44,7 @@ async fn a_payload_over_the_limit_is_refused_with_its_size_and_the_way_out() {
     }
 
     let error = engine.start(StartRun::new("large", json!("x".repeat(fits + 1)), "jane")).await.expect_err("too large");
-    assert!(matches!(error, EngineError::PayloadTooLarge { size_bytes, .. } if size_bytes == fits + 3), "{error:?}");
+    assert!(matches!(&error, EngineError::PayloadTooLarge(refused) if refused.size_bytes == fits + 3), "{error:?}");
     assert!(error.hint().is_some());
 }
 
