@@ -6,6 +6,7 @@ mod init;
 mod inventory;
 mod publish;
 mod runs;
+mod when;
 
 use clap::CommandFactory as _;
 pub use publish::with_run;

@@ -114,6 +114,8 @@ async fn audits(db: &mut SqliteConnection) -> Vec<Value> {
     rows.iter().map(|text| serde_json::from_str(text).expect("JSON")).collect()
 }
 
+type Consequence = Box<dyn FnOnce() + Send>;
+
 /// The system's clock, shifted; its monotonic time can go by with each look at it, and a look can have a consequence.
 #[derive(Default)]
 struct TestClock {
@@ -121,7 +123,7 @@ struct TestClock {
     shift_ms: AtomicI64,
     us_a_look: AtomicU64,
     looks: AtomicU64,
-    at_look: Mutex<Option<(u64, Box<dyn FnOnce() + Send>)>>,
+    at_look: Mutex<Option<(u64, Consequence)>>,
 }
 
 impl Clock for TestClock {

@@ -1,6 +1,6 @@
 //! A run and its steps as documents.
 
-use engine::{RunRow, StepRow};
+use engine::{ImportedRow, RunRow, StepRow};
 use serde_json::{Value, json};
 
 use super::is_interrupted;
@@ -34,7 +34,13 @@ pub(super) fn run_json(run: &RunRow) -> Value {
         "created_at": instant(run.created_at_ms),
         "started_at": run.started_at_ms.map(instant),
         "ended_at": run.ended_at_ms.map(instant),
+        "purge_begun_at": run.purge_begun_at_ms.map(instant),
     })
+}
+
+/// How a run came to be imported.
+pub(super) fn imported_json(row: &ImportedRow) -> Value {
+    json!({ "at": instant(row.at_ms), "by": row.by, "reason": row.reason, "digest": row.digest })
 }
 
 pub(super) fn step_json(step: &StepRow) -> Value {

@@ -1,0 +1,125 @@
+//! `jobctl runs purge`, and the purge that the configuration asks for.
+
+use engine::{Mutation, PurgePlan, PurgeReport};
+use engine_rules::retention::Cutoff;
+use serde_json::json;
+
+use super::document::instant;
+use super::reader;
+use crate::args::RunsPurge;
+use crate::cli::when;
+use crate::config::Retention;
+use crate::exit::{Ended, Exit};
+use crate::output::{Output, grouped, moment};
+use crate::wire::{World, engine_error};
+
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+
+/// What goes by `[retention]`, at `now_ms`. A daemon carries it out each hour, with a `budget_ms` of some minutes: what
+/// is left then goes an hour later.
+pub fn by_retention(retention: Retention, now_ms: i64, by: Mutation) -> PurgePlan {
+    let before = |days: u32| now_ms.saturating_sub(i64::from(days) * DAY_MS);
+    let cutoff = Cutoff {
+        ended_before_ms: before(retention.finished_runs_days),
+        failed_ended_before_ms: Some(before(retention.failed_runs_days)),
+    };
+    PurgePlan::new(cutoff, by)
+}
+
+pub(super) async fn purge(world: &World, out: Output, args: RunsPurge) -> Result<Exit, Ended> {
+    let RunsPurge { older_than, failed_too, dry_run, reason } = args;
+    let now_ms = world.clock.now_ms();
+    let by = Mutation { actor: world.actor.clone(), reason: reason.unwrap_or_default() };
+    let mut plan = match older_than {
+        None => by_retention(world.config.retention, now_ms, by),
+        Some(span) => {
+            let ended_before_ms = when::before("--older-than", &span, now_ms)?;
+            let failed_ended_before_ms = failed_too.then_some(ended_before_ms);
+            PurgePlan::new(Cutoff { ended_before_ms, failed_ended_before_ms }, by)
+        }
+    };
+    plan.dry_run = dry_run;
+    let cutoff = plan.cutoff;
+    let report = match reader(world).await? {
+        // Nothing was ever run here.
+        None => PurgeReport { finished: true, ..PurgeReport::default() },
+        Some(_) => {
+            let engine = world.engine().await?;
+            let report = engine.purge(plan).await.map_err(|error| engine_error(&error))?;
+            engine.close().await;
+            report
+        }
+    };
+    tell(out, &report, &cutoff, dry_run);
+    out.document(
+        "runs.purge",
+        json!({
+            "dry_run": dry_run,
+            "ended_before": instant(cutoff.ended_before_ms),
+            "failed_ended_before": cutoff.failed_ended_before_ms.map(instant),
+            "runs": report.runs,
+            "steps": report.steps,
+            "idempotency_keys": report.idempotency_keys,
+            "owners": report.owners,
+            "ticks": report.ticks,
+            "stay": {
+                "live": report.stay_live,
+                "replayed": report.stay_replayed,
+                "failed": report.stay_failed,
+                "recent": report.stay_recent,
+            },
+            "transactions": report.transactions,
+            "longest_transaction_us": report.longest_transaction_us,
+            "finished": report.finished,
+        }),
+    );
+    Ok(Exit::Done)
+}
+
+fn tell(out: Output, report: &PurgeReport, cutoff: &Cutoff, dry_run: bool) {
+    let would = if dry_run { "would purge" } else { "purged" };
+    let failed = match cutoff.failed_ended_before_ms {
+        Some(failed) if failed == cutoff.ended_before_ms => String::new(),
+        Some(failed) => format!(", and failed ones that ended before {}", moment(failed)),
+        None => ", and none that failed".to_owned(),
+    };
+    out.line(format!(
+        "{would} {} runs with {} steps that ended before {}{failed}",
+        grouped(report.runs),
+        grouped(report.steps),
+        moment(cutoff.ended_before_ms)
+    ));
+    for (count, what) in [
+        (report.idempotency_keys, "idempotency keys whose window ended"),
+        (report.owners, "processes that are gone and that no run names"),
+        (report.ticks, "ticks of schedules"),
+    ] {
+        if count > 0 {
+            out.line(format!("{would} {} {what}", grouped(count)));
+        }
+    }
+    for (count, why) in [
+        (report.stay_live, "they, or runs that belong to them, are not finished"),
+        (report.stay_replayed, "a run that is not finished replays them"),
+        (report.stay_failed, "they failed: --failed-too takes them"),
+        (report.stay_recent, "a run that belongs to them ended later"),
+    ] {
+        if count > 0 {
+            out.line(format!("{} stay: {why}", grouped(count)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_configured_days_become_times() {
+        let by = Mutation { actor: "jane".to_owned(), reason: String::new() };
+        let retention = Retention { finished_runs_days: 2, failed_runs_days: 3 };
+        let plan = by_retention(retention, 10 * DAY_MS, by);
+        assert_eq!(plan.cutoff, Cutoff { ended_before_ms: 8 * DAY_MS, failed_ended_before_ms: Some(7 * DAY_MS) });
+        assert!(!plan.dry_run && plan.budget_ms.is_none());
+    }
+}
