@@ -23,9 +23,9 @@ use crate::error::EngineError;
 /// milliseconds of work, so that whoever waits for the database does not notice.
 const PORTION: Portion = Portion { items: 300, weight: Weight { rows: 3_000, bytes: 16 * 1024 * 1024 } };
 
-/// How long the database is left to others after a transaction, in milliseconds: half as long as the transaction took,
-/// within these. Writers of other processes ask for it from time to time only, so a gap must be wide enough to be met.
-const PAUSE_MS: (u64, u64) = (2, 100);
+/// How long the database is left to others after a transaction, in milliseconds: as long as the transaction took, within
+/// these. Writers of other processes ask for it from time to time only, so a gap must be wide enough to be met.
+const PAUSE_MS: (u64, u64) = (5, 100);
 
 /// What is to be purged, and how much of it at once.
 #[derive(Debug, Clone)]
@@ -183,7 +183,7 @@ impl Purge<'_> {
         self.report.transactions += 1;
         self.report.longest_transaction_us = self.report.longest_transaction_us.max(took_us);
         if !self.report.finished {
-            self.inner.clock.sleep_ms((took_us / 2_000).clamp(PAUSE_MS.0, PAUSE_MS.1)).await;
+            self.inner.clock.sleep_ms((took_us / 1_000).clamp(PAUSE_MS.0, PAUSE_MS.1)).await;
         }
         Ok(gone)
     }

@@ -9,8 +9,8 @@ use super::Purge;
 use crate::db::patient;
 use crate::error::{EngineError, storage};
 
-/// How many runs are looked at in one query.
-const LOOKED_AT: i64 = 400;
+/// How many runs are looked at in one query: two portions of small ones.
+const LOOKED_AT: i64 = 600;
 
 // $1 and $2 the end and the number of the last run that was looked at, $3 the cutoff, $4 how many. A run whose parent is
 // no longer there is a head as well.

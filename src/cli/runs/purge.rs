@@ -84,9 +84,9 @@ fn tell(out: Output, report: &PurgeReport, cutoff: &Cutoff, dry_run: bool) {
         None => ", and none that failed".to_owned(),
     };
     out.line(format!(
-        "{would} {} runs with {} steps that ended before {}{failed}",
-        grouped(report.runs),
-        grouped(report.steps),
+        "{would} {} with {} that ended before {}{failed}",
+        counted(report.runs, "run"),
+        counted(report.steps, "step"),
         moment(cutoff.ended_before_ms)
     ));
     for (count, what) in [
@@ -108,6 +108,11 @@ fn tell(out: Output, report: &PurgeReport, cutoff: &Cutoff, dry_run: bool) {
             out.line(format!("{} stay: {why}", grouped(count)));
         }
     }
+}
+
+/// `1 run`, `2 runs`.
+fn counted(count: u64, what: &str) -> String {
+    format!("{} {what}{}", grouped(count), if count == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]
