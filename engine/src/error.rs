@@ -244,6 +244,15 @@ impl ActivityError for EngineError {
     }
 }
 
+impl EngineError {
+    /// Whether the state database is of an older program: [`Engine::open`](crate::Engine::open) brings it up, which a
+    /// reader never does.
+    #[must_use]
+    pub const fn is_older_schema(&self) -> bool {
+        matches!(self, Self::Schema { source: sqlx::migrate::MigrateError::VersionTooOld(..), .. })
+    }
+}
+
 /// Whether SQLite found the database itself damaged.
 fn is_damaged(error: &sqlx::Error) -> bool {
     const CORRUPT: i32 = 11;

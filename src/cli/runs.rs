@@ -45,9 +45,14 @@ pub async fn runs(world: &World, out: Output, args: Runs) -> Result<Exit, Ended>
     }
 }
 
-/// The reader of the state, or `None` where there is no state yet.
+/// The reader of the state, or `None` where there is no state yet. A state of an older program is brought up first.
 async fn reader(world: &World) -> Result<Option<Reader>, Ended> {
-    match Reader::open(&world.config.state, world.clock.clone()).await {
+    let mut opened = Reader::open(&world.config.state, world.clock.clone()).await;
+    if opened.as_ref().is_err_and(EngineError::is_older_schema) {
+        world.engine().await?.close().await;
+        opened = Reader::open(&world.config.state, world.clock.clone()).await;
+    }
+    match opened {
         Ok(reader) => Ok(Some(reader)),
         Err(EngineError::NoState { .. }) => Ok(None),
         Err(error) => Err(engine_error(&error)),

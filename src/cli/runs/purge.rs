@@ -1,12 +1,13 @@
 //! `jobctl runs purge`, and the purge that the configuration asks for.
 
-use engine::{Mutation, PurgePlan, PurgeReport};
+use engine::{Engine, Mutation, PurgePlan, PurgeReport};
 use engine_rules::retention::Cutoff;
 use serde_json::json;
 
 use super::document::instant;
 use super::reader;
 use crate::args::RunsPurge;
+use crate::cli::cancelled::take_back_every;
 use crate::cli::when;
 use crate::config::Retention;
 use crate::exit::{Ended, Exit};
@@ -15,8 +16,8 @@ use crate::wire::{World, engine_error};
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// What goes by `[retention]`, at `now_ms`. A daemon carries it out each hour, with a `budget_ms` of some minutes: what
-/// is left then goes an hour later.
+/// What goes by `[retention]`, at `now_ms`. A daemon gives it to [`carry_out`] each hour, with a `budget_ms` of some
+/// minutes: what is left then goes an hour later.
 pub fn by_retention(retention: Retention, now_ms: i64, by: Mutation) -> PurgePlan {
     let before = |days: u32| now_ms.saturating_sub(i64::from(days) * DAY_MS);
     let cutoff = Cutoff {
@@ -24,6 +25,18 @@ pub fn by_retention(retention: Retention, now_ms: i64, by: Mutation) -> PurgePla
         failed_ended_before_ms: Some(before(retention.failed_runs_days)),
     };
     PurgePlan::new(cutoff, by)
+}
+
+/// Purges. The catalog is looked at first: what a cancelled publish left in a seal journal is taken back while the record
+/// of its run still tells that it was cancelled. A plan's times must lie before this is called. Repeats are safe.
+///
+/// # Errors
+/// What the catalog or the engine fails with; nothing is purged when the catalog cannot be looked at.
+pub async fn carry_out(world: &World, engine: &Engine, plan: PurgePlan) -> Result<PurgeReport, Ended> {
+    if !plan.dry_run {
+        take_back_every(world, &engine.reader()).await?;
+    }
+    engine.purge(plan).await.map_err(|error| engine_error(&error))
 }
 
 pub(super) async fn purge(world: &World, out: Output, args: RunsPurge) -> Result<Exit, Ended> {
@@ -45,7 +58,7 @@ pub(super) async fn purge(world: &World, out: Output, args: RunsPurge) -> Result
         None => PurgeReport { finished: true, ..PurgeReport::default() },
         Some(_) => {
             let engine = world.engine().await?;
-            let report = engine.purge(plan).await.map_err(|error| engine_error(&error))?;
+            let report = carry_out(world, &engine, plan).await?;
             engine.close().await;
             report
         }
