@@ -19,11 +19,15 @@ use engine_rules::retry::RetryPolicy;
 use serde_json::json;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
+use tokio::task::JoinHandle;
 
 const RUNS: u32 = 1_000_000;
 
 /// The seeded runs ended one a millisecond from here.
 const OLD_MS: i64 = 1_700_000_000_000;
+
+/// How long the load runs without a purge, in milliseconds.
+const ALONE_MS: u64 = 5_000;
 
 const STEP: StepDef<u32, u32> = StepDef::new("step", "bench.step", RetryPolicy::LOCAL);
 
@@ -96,24 +100,45 @@ async fn write_past(state: std::path::PathBuf, clock: Arc<SystemClock>, stop: Ar
     (longest_us, writes)
 }
 
+/// Both of them.
+struct Load {
+    stop: Arc<AtomicBool>,
+    starts: JoinHandle<Waited>,
+    past: JoinHandle<Waited>,
+}
+
+impl Load {
+    fn begin(state: &Path, engine: &Engine, clock: &Arc<SystemClock>) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let starts = tokio::spawn(start_runs(engine.clone(), clock.clone(), stop.clone()));
+        let past = tokio::spawn(write_past(state.to_owned(), clock.clone(), stop.clone()));
+        Self { stop, starts, past }
+    }
+
+    async fn end(self) -> (Waited, Waited) {
+        self.stop.store(true, Ordering::SeqCst);
+        (self.starts.await.expect("no panic"), self.past.await.expect("no panic"))
+    }
+}
+
 async fn bench(state: &Path, runs: u32) -> serde_json::Value {
     let clock = Arc::new(SystemClock::new());
     let engine = open(state).await;
     let begun_us = clock.monotonic_us();
     seed(state, runs).await;
     let seeded_us = clock.monotonic_us() - begun_us;
-    let stop = Arc::new(AtomicBool::new(false));
-    let starts = tokio::spawn(start_runs(engine.clone(), clock.clone(), stop.clone()));
-    let past = tokio::spawn(write_past(state.to_owned(), clock.clone(), stop.clone()));
+    // What the two wait for each other without a purge.
+    let load = Load::begin(state, &engine, &clock);
+    clock.sleep_ms(ALONE_MS).await;
+    let (alone_start, alone_past) = load.end().await;
+    let load = Load::begin(state, &engine, &clock);
     let ended_before_ms = OLD_MS + i64::from(runs);
     let by = Mutation { actor: "bench".to_owned(), reason: "the bench".to_owned() };
     let plan = PurgePlan::new(Cutoff { ended_before_ms, failed_ended_before_ms: None }, by);
     let begun_us = clock.monotonic_us();
     let report = engine.purge(plan).await.expect("it is purged");
     let wall_us = clock.monotonic_us() - begun_us;
-    stop.store(true, Ordering::SeqCst);
-    let (start_us, started) = starts.await.expect("no panic");
-    let (past_us, written) = past.await.expect("no panic");
+    let ((start_us, started), (past_us, written)) = load.end().await;
     assert_eq!((report.runs, report.finished), (u64::from(runs), true));
     engine.close().await;
     let ms = |us: u64| us as f64 / 1_000.0;
@@ -129,6 +154,8 @@ async fn bench(state: &Path, runs: u32) -> serde_json::Value {
         "longest_transaction_ms": ms(report.longest_transaction_us).round(),
         "longest_writer_wait_ms": ms(start_us).round(),
         "longest_other_process_wait_ms": ms(past_us).round(),
+        "longest_writer_wait_without_ms": ms(alone_start.0).round(),
+        "longest_other_process_wait_without_ms": ms(alone_past.0).round(),
         "runs_started_meanwhile": started,
         "writes_of_other_process": written,
         "file_mb": std::fs::metadata(state.join("state.db")).map(|file| file.len() >> 20).ok(),

@@ -70,9 +70,9 @@ pub struct PurgeReport {
     pub stay_live: u64,
     /// … because a run that is not finished replays them.
     pub stay_replayed: u64,
-    /// … because they failed and failed runs stay.
+    /// … because they failed and failed runs stay longer.
     pub stay_failed: u64,
-    /// … because a run that belongs to them ended later.
+    /// … because they or runs that belong to them ended too late.
     pub stay_recent: u64,
     /// How many transactions it took.
     pub transactions: u64,

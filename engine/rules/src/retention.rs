@@ -44,9 +44,9 @@ pub enum Stays {
     Live,
     /// A member is replayed by a run that is not finished.
     Replayed,
-    /// Its head failed, and failed runs stay.
+    /// Its head failed, and failed runs stay longer than others.
     Failed,
-    /// A member ended too late.
+    /// The head or another member ended too late.
     Recent,
 }
 
@@ -68,14 +68,15 @@ pub fn judge(head: RunState, members: impl IntoIterator<Item = Member>, cutoff: 
         return Err(Stays::Replayed);
     }
     let Some(cutoff) = cutoff else { return Ok(()) };
-    let before_ms = match head {
-        RunState::Failed => cutoff.failed_ended_before_ms.ok_or(Stays::Failed)?,
-        RunState::Succeeded | RunState::Cancelled => cutoff.ended_before_ms,
+    match head {
+        RunState::Succeeded | RunState::Cancelled if latest_ms < cutoff.ended_before_ms => Ok(()),
+        RunState::Failed if cutoff.failed_ended_before_ms.is_some_and(|before_ms| latest_ms < before_ms) => Ok(()),
+        RunState::Failed if latest_ms < cutoff.ended_before_ms => Err(Stays::Failed),
+        RunState::Succeeded | RunState::Cancelled | RunState::Failed => Err(Stays::Recent),
         RunState::Queued | RunState::Running | RunState::Waiting | RunState::Paused | RunState::Blocked => {
-            return Err(Stays::Live);
+            Err(Stays::Live)
         }
-    };
-    if latest_ms < before_ms { Ok(()) } else { Err(Stays::Recent) }
+    }
 }
 
 /// What deleting something costs.
@@ -151,7 +152,9 @@ mod tests {
             (Succeeded, 100, Err(Stays::Recent)),
             (Cancelled, 99, Ok(())),
             (Failed, 49, Ok(())),
-            (Failed, 50, Err(Stays::Recent)),
+            (Failed, 50, Err(Stays::Failed)),
+            (Failed, 99, Err(Stays::Failed)),
+            (Failed, 100, Err(Stays::Recent)),
         ] {
             let found = judge(state, [ended(state, ended_at_ms)], Some(&CUTOFF));
             assert_eq!(found, expected, "{state} at {ended_at_ms}");

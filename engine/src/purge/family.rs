@@ -14,7 +14,7 @@ const LOOKED_AT: i64 = 600;
 
 // $1 and $2 the end and the number of the last run that was looked at, $3 the cutoff, $4 how many. A run whose parent is
 // no longer there is a head as well.
-const ENDED: &str = "SELECT r.run_no, r.ended_at_ms, \
+const ENDED: &str = "SELECT r.run_no, r.ended_at_ms, r.state, \
      r.parent_run_id IS NULL OR NOT EXISTS (SELECT 1 FROM run p WHERE p.run_id = r.parent_run_id) AS is_head, \
      EXISTS (SELECT 1 FROM run c WHERE c.parent_run_id = r.run_id) AS has_children \
      FROM run r WHERE r.ended_at_ms IS NOT NULL AND (r.ended_at_ms, r.run_no) > ($1, $2) AND r.ended_at_ms < $3 \
@@ -63,11 +63,7 @@ impl Item {
             Ok((number("run_no")?, number("depth")?, steps, others, bytes, state))
         };
         let (run_no, depth, steps, others, bytes, state) = read().map_err(storage("read the finished runs"))?;
-        let state = RunState::from_name(&state).ok_or_else(|| EngineError::Corrupt {
-            subject: format!("run number {run_no}"),
-            found: state.clone(),
-            expected: "a state of a run",
-        })?;
+        let state = state_of(run_no, &state)?;
         let rows = steps.unsigned_abs() + others.unsigned_abs() + 1;
         let ended_at_ms = row.try_get("ended_at_ms").map_err(storage("read the finished runs"))?;
         let replayed = row.try_get("replayed").map_err(storage("read the finished runs"))?;
@@ -79,6 +75,33 @@ impl Item {
             member: Member { state, ended_at_ms, replayed },
         })
     }
+}
+
+/// A run that ended.
+struct Found {
+    run_no: i64,
+    ended_at_ms: i64,
+    state: RunState,
+    is_head: bool,
+    has_children: bool,
+}
+
+impl Found {
+    fn read(row: &SqliteRow) -> Result<Self, EngineError> {
+        let read = || -> Result<(i64, i64, String, bool, bool), sqlx::Error> {
+            Ok((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?, row.try_get(3)?, row.try_get(4)?))
+        };
+        let (run_no, ended_at_ms, state, is_head, has_children) = read().map_err(storage("look for finished runs"))?;
+        Ok(Self { run_no, ended_at_ms, state: state_of(run_no, &state)?, is_head, has_children })
+    }
+}
+
+fn state_of(run_no: i64, name: &str) -> Result<RunState, EngineError> {
+    RunState::from_name(name).ok_or_else(|| EngineError::Corrupt {
+        subject: format!("run number {run_no}"),
+        found: name.to_owned(),
+        expected: "a state of a run",
+    })
 }
 
 impl Purge<'_> {
@@ -112,18 +135,19 @@ impl Purge<'_> {
             })
             .await
             .map_err(storage("look for finished runs"))?;
-            let read = |row: &SqliteRow| -> Result<(i64, i64, bool, bool), sqlx::Error> {
-                Ok((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?, row.try_get(3)?))
-            };
             let (mut singles, mut heads) = (Vec::new(), Vec::new());
             for row in &rows {
-                let (run_no, ended_at_ms, is_head, has_children) =
-                    read(row).map_err(storage("look for finished runs"))?;
-                last = (ended_at_ms, run_no);
-                match (is_head, has_children) {
-                    (true, false) => singles.push(run_no),
-                    (true, true) => heads.push(run_no),
-                    (false, _) => {}
+                let found = Found::read(row)?;
+                last = (found.ended_at_ms, found.run_no);
+                if !found.is_head {
+                    continue;
+                }
+                // What stays by its own end is not looked at closely: the runs that failed are there at each purge.
+                let alone = Member { state: found.state, ended_at_ms: Some(found.ended_at_ms), replayed: false };
+                match judge(found.state, [alone], Some(&self.plan.cutoff)) {
+                    Ok(()) if found.has_children => heads.push(found.run_no),
+                    Ok(()) => singles.push(found.run_no),
+                    Err(why) => self.report.stays(why),
                 }
             }
             self.singles(&singles).await?;

@@ -328,6 +328,7 @@ async fn failed_runs_stay_until_their_own_time_and_families_until_their_last_mem
     let report = engine.purge(before(OLD_MS + 20)).await.expect("it is purged");
     assert_eq!(left(&mut db).await, [1, 4, 30]);
     assert_eq!((report.runs, report.stay_failed, report.stay_recent), (2, 1, 1));
+    assert_eq!(report.transactions, 3, "one for the runs, one that found no key, one for the end");
     let cutoff = |ms| Cutoff { ended_before_ms: OLD_MS + 20, failed_ended_before_ms: Some(OLD_MS + ms) };
     engine.purge(PurgePlan::new(cutoff(1), jane())).await.expect("it is purged");
     assert_eq!(left(&mut db).await, [1, 4, 30], "it ended at that time, not before it");

@@ -111,11 +111,15 @@ fn tell(out: Output, report: &PurgeReport, cutoff: &Cutoff, dry_run: bool) {
             out.line(format!("{would} {} {what}", grouped(count)));
         }
     }
+    let failed = match cutoff.failed_ended_before_ms {
+        Some(_) => "they failed, and such runs are kept longer",
+        None => "they failed: --failed-too takes them",
+    };
     for (count, why) in [
         (report.stay_live, "they, or runs that belong to them, are not finished"),
         (report.stay_replayed, "a run that is not finished replays them"),
-        (report.stay_failed, "they failed: --failed-too takes them"),
-        (report.stay_recent, "a run that belongs to them ended later"),
+        (report.stay_failed, failed),
+        (report.stay_recent, "they, or runs that belong to them, ended too late"),
     ] {
         if count > 0 {
             out.line(format!("{} stay: {why}", grouped(count)));
