@@ -8,6 +8,7 @@ mod publish;
 mod reason;
 mod runs;
 mod schedules;
+mod when;
 
 use clap::CommandFactory as _;
 pub use publish::with_run;

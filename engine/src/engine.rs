@@ -9,7 +9,7 @@ use engine_rules::clock::Clock;
 use engine_rules::crash;
 use engine_rules::digest::{canonical_json, digest_text};
 use engine_rules::failure::Failure;
-use engine_rules::limits::{KEY_LIMIT_BYTES, NAME_LIMIT_BYTES, PAYLOAD_LIMIT_BYTES, REASON_LIMIT_BYTES};
+use engine_rules::limits::{KEY_LIMIT_BYTES, LABELS_LIMIT_BYTES, NAME_LIMIT_BYTES, REASON_LIMIT_BYTES, check_payload};
 use engine_rules::state::RunState;
 use serde_json::Value;
 use sqlx::SqlitePool;
@@ -21,8 +21,11 @@ use crate::control::RunControl;
 use crate::db;
 use crate::error::EngineError;
 use crate::events::{BUFFERED_EVENTS, Event, EventKind, Events};
+use crate::export::ExportError;
 use crate::id::RunId;
+use crate::import::{self, IfOther, Imported};
 use crate::owner::OwnerLock;
+use crate::purge::{self, PurgePlan, PurgeReport};
 use crate::read::Reader;
 use crate::registry::Registry;
 use crate::runner;
@@ -104,7 +107,7 @@ impl KeyPolicy {
 pub struct StartRun {
     /// The workflow's name.
     pub workflow: String,
-    /// Its input, at most [`PAYLOAD_LIMIT_BYTES`] as JSON.
+    /// Its input, at most [`PAYLOAD_LIMIT_BYTES`](engine_rules::limits::PAYLOAD_LIMIT_BYTES) as JSON.
     pub input: Value,
     /// At most one live run has this key, in one state database.
     pub concurrency_key: Option<String>,
@@ -338,7 +341,8 @@ impl Engine {
     ///
     /// # Errors
     /// [`EngineError::UnknownWorkflow`], [`EngineError::PayloadTooLarge`], [`EngineError::TextTooLong`],
-    /// [`EngineError::IdempotencyConflict`]; nothing is recorded then.
+    /// [`EngineError::IdempotencyConflict`], and [`EngineError::IdempotencyPurged`] where the run that the key started was
+    /// purged within the key's window; nothing is recorded then.
     pub async fn start(&self, run: StartRun) -> Result<Start, EngineError> {
         let inner = &self.0;
         let new = new_run(inner, run)?;
@@ -349,11 +353,14 @@ impl Engine {
         crash::point("engine.run_row.after");
         match answer {
             StartAnswer::Busy { holder } => Ok(Start::Busy { holder }),
-            StartAnswer::Existing { run_id, input_digest } if input_digest == digest => {
-                Ok(Start::Started(Started { run_id, queued: false, existing: true }))
+            StartAnswer::Existing { run_id, input_digest, .. } if input_digest != digest => {
+                Err(EngineError::IdempotencyConflict { key: key.unwrap_or_default(), run: run_id })
+            }
+            StartAnswer::Existing { run_id, purged: true, .. } => {
+                Err(EngineError::IdempotencyPurged { key: key.unwrap_or_default(), run: run_id })
             }
             StartAnswer::Existing { run_id, .. } => {
-                Err(EngineError::IdempotencyConflict { key: key.unwrap_or_default(), run: run_id })
+                Ok(Start::Started(Started { run_id, queued: false, existing: true }))
             }
             StartAnswer::Started { run_no, state } => Ok(Start::Started(inner.recorded(handle, run_no, state))),
         }
@@ -431,9 +438,7 @@ impl Engine {
         check_mutation(by)?;
         check_text("the signal's name", name, NAME_LIMIT_BYTES)?;
         let payload = canonical_json(payload);
-        if payload.len() > PAYLOAD_LIMIT_BYTES {
-            return Err(EngineError::PayloadTooLarge { size_bytes: payload.len(), limit_bytes: PAYLOAD_LIMIT_BYTES });
-        }
+        check_payload("the signal's payload", payload.len())?;
         runner::signal(&self.0, run_id, name, payload, by).await
     }
 
@@ -454,6 +459,28 @@ impl Engine {
     /// [`EngineError::Storage`].
     pub async fn drain(&self, in_flight: usize) -> Result<u64, EngineError> {
         runner::drain(&self.0, in_flight).await
+    }
+
+    /// Deletes finished runs that ended before the plan's times, with what belongs to them, in transactions of a bounded
+    /// size between which other writers come in. What is committed stays done when the process dies in the middle; the
+    /// next call goes on. Two calls at once are safe. See [`PurgePlan`] for what is kept (DESIGN §2.2, Retention).
+    ///
+    /// # Errors
+    /// [`EngineError::TextTooLong`], [`EngineError::Storage`]; what was purged until then is purged.
+    pub async fn purge(&self, plan: PurgePlan) -> Result<PurgeReport, EngineError> {
+        check_mutation(&plan.by)?;
+        purge::purge(&self.0, plan).await
+    }
+
+    /// Keeps an exported run for reading (DESIGN §2.2, §10). `text` is the file as [`RunExport::to_text`] wrote it. It is
+    /// a document of its own and no run of this state: nothing takes it up, changes it or purges it. Importing the same
+    /// content again changes nothing. Leaves a row in the audit trail.
+    ///
+    /// # Errors
+    /// [`ExportError`], saying where the file is damaged; nothing is kept then.
+    pub async fn import(&self, text: &str, by: &Mutation, if_other: IfOther) -> Result<Imported, ExportError> {
+        check_mutation(by)?;
+        import::import(&self.0, text, by, if_other).await
     }
 
     /// What happens to the runs of this process from now on.
@@ -529,9 +556,7 @@ pub(crate) fn begun(new: &NewRun) -> RunHandle {
 }
 
 pub(crate) fn check_texts(run: &StartRun, input_bytes: usize) -> Result<(), EngineError> {
-    if input_bytes > PAYLOAD_LIMIT_BYTES {
-        return Err(EngineError::PayloadTooLarge { size_bytes: input_bytes, limit_bytes: PAYLOAD_LIMIT_BYTES });
-    }
+    check_payload("the input", input_bytes)?;
     check_text("the workflow's name", &run.workflow, NAME_LIMIT_BYTES)?;
     check_text("the actor", &run.actor, KEY_LIMIT_BYTES)?;
     for (what, text, limit) in [
@@ -548,6 +573,11 @@ pub(crate) fn check_texts(run: &StartRun, input_bytes: usize) -> Result<(), Engi
     for (name, value) in &run.labels {
         check_text("a label", name, KEY_LIMIT_BYTES)?;
         check_text("a label", value, KEY_LIMIT_BYTES)?;
+    }
+    let labels_bytes = run.labels.iter().map(|(name, value)| name.len() + value.len()).sum();
+    if labels_bytes > LABELS_LIMIT_BYTES {
+        let what = "all labels together";
+        return Err(EngineError::TextTooLong { what, size_bytes: labels_bytes, limit_bytes: LABELS_LIMIT_BYTES });
     }
     Ok(())
 }

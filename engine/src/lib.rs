@@ -37,9 +37,12 @@ mod db;
 mod engine;
 mod error;
 mod events;
+mod export;
 mod id;
+mod import;
 mod journal;
 mod owner;
+mod purge;
 mod read;
 mod registry;
 mod runner;
@@ -54,7 +57,10 @@ pub use context::EngineContext;
 pub use engine::{Engine, EngineConfig, KeyPolicy, Mutation, Outcome, Start, StartRun, Started};
 pub use error::EngineError;
 pub use events::{Event, EventKind, Events};
+pub use export::{ExportError, ExportedChild, ExportedSignal, RunExport};
 pub use id::RunId;
+pub use import::{IfOther, Imported, ImportedRow};
+pub use purge::{PurgePlan, PurgeReport};
 pub use read::{
     AttemptRow, AuditRow, OwnerRow, Reader, RunDetail, RunFilter, RunRow, ScheduleRow, StepRow, TickFilter, TickRow,
 };

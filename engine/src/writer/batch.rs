@@ -45,7 +45,7 @@ const COMMIT: &str = "COMMIT;";
 // 7 labels, 8 concurrency_key, 9 concurrency_policy, 10 parent_run_id, 11 origin_run_id, 12 origin_step, 13 schedule,
 // 14 actor, 15 reason, 16 idempotency_key, 17 idempotency_window_ms, 18 owner_no.
 const STARTS: &str = concat!(
-    "SELECT 1, v->>0, i.run_id, i.input_digest FROM (SELECT value AS v FROM jsonb_each($1)) ",
+    "SELECT 1, v->>0, i.run_id, i.input_digest, NOT EXISTS (SELECT 1 FROM run r WHERE r.run_id = i.run_id) FROM (SELECT value AS v FROM jsonb_each($1)) ",
     "JOIN idempotency i ON i.workflow = v->>2 AND i.key = v->>16 WHERE i.expires_at_ms > $2;",
     "SELECT 2, v->>0, (SELECT r.run_id FROM run r WHERE r.concurrency_key = v->>8 AND r.state IN ",
     live!(),
@@ -360,7 +360,8 @@ impl Batch {
             match row.try_get::<i64, _>(0)? {
                 1 => {
                     let run_id = parse_id(&row.try_get::<String, _>(2)?)?;
-                    let answer = StartAnswer::Existing { run_id, input_digest: row.try_get(3)? };
+                    let answer =
+                        StartAnswer::Existing { run_id, input_digest: row.try_get(3)?, purged: row.try_get(4)? };
                     started.insert(self.new_run(row.try_get(1)?)?, answer);
                 }
                 2 => {

@@ -1,11 +1,11 @@
 //! `jobctl runs show`.
 
-use engine::{RunDetail, RunRow, StepRow};
+use engine::{EngineError, ImportedRow, RunDetail, RunExport, RunRow, StepRow};
 use engine_rules::state::{RunState, StepState};
 use serde_json::json;
 
-use super::document::{instant, run_json, step_json};
-use super::{named, state};
+use super::document::{imported_json, instant, run_json, step_json};
+use super::{export_error, find, find_imported, reader, state};
 use crate::cli::publish::with_run;
 use crate::exit::{Ended, Exit};
 use crate::output::{Output, duration, grouped, moment};
@@ -16,26 +16,46 @@ use crate::wire::{World, engine_error};
 const CANCELLED: &str = "engine.cancelled";
 
 pub(super) async fn show(world: &World, out: Output, run: &str) -> Result<Exit, Ended> {
-    let (reader, run_id) = named(world, run).await?;
-    let detail = reader.run(run_id).await.map_err(|error| engine_error(&error))?;
-    tell(out, &detail);
-    out.document(
-        "runs.show",
-        json!({
-            "run": run_json(&detail.run),
-            "steps": detail.steps.iter().map(step_json).collect::<Vec<_>>(),
-            "audit": detail.audit.iter().map(|row| json!({
-                "at": instant(row.at_ms), "actor": row.actor, "action": row.action, "reason": row.reason,
-            })).collect::<Vec<_>>(),
-        }),
-    );
+    let unknown = || engine_error(&EngineError::UnknownRun { run: run.to_owned() });
+    let reader = reader(world).await?.ok_or_else(unknown)?;
+    let (detail, imported) = match find(&reader, run).await {
+        Ok(run_id) => (reader.run(run_id).await.map_err(|error| engine_error(&error))?, None),
+        Err(error @ EngineError::UnknownRun { .. }) => match find_imported(&reader, run).await {
+            Ok(run_id) => {
+                let (row, export) = reader.imported_run(run_id).await.map_err(export_error)?;
+                let RunExport { run, steps, audit, .. } = export;
+                (RunDetail { run, steps, audit }, Some(row))
+            }
+            Err(EngineError::UnknownRun { .. }) => return Err(engine_error(&error)),
+            Err(error) => return Err(engine_error(&error)),
+        },
+        Err(error) => return Err(engine_error(&error)),
+    };
+    tell(out, &detail, imported.as_ref());
+    let mut document = json!({
+        "run": run_json(&detail.run),
+        "steps": detail.steps.iter().map(step_json).collect::<Vec<_>>(),
+        "audit": detail.audit.iter().map(|row| json!({
+            "at": instant(row.at_ms), "actor": row.actor, "action": row.action, "reason": row.reason,
+        })).collect::<Vec<_>>(),
+    });
+    if let Some(imported) = &imported {
+        document["imported"] = imported_json(imported);
+    }
+    out.document("runs.show", document);
     Ok(Exit::Done)
 }
 
-fn tell(out: Output, detail: &RunDetail) {
+fn tell(out: Output, detail: &RunDetail, imported: Option<&ImportedRow>) {
     let run = &detail.run;
     let product = run.labels.get("product").map(|product| format!(" {product}")).unwrap_or_default();
     out.line(format!("{}{product}  run {}  {}", run.workflow, run.run_id, state(run)));
+    if let Some(ImportedRow { at_ms, by, reason, .. }) = imported {
+        out.line(format!("  imported {} by {by}: {reason}; it is here to be read only", moment(*at_ms)));
+    }
+    if let Some(begun) = run.purge_begun_at_ms {
+        out.line(format!("  its purge began {}: what is left of it is not whole", moment(begun)));
+    }
     out.line(format!("  begun {} by {}{}", moment(run.created_at_ms), run.actor, because(run.reason.as_deref())));
     if let (Some(started), Some(ended)) = (run.started_at_ms, run.ended_at_ms) {
         out.line(format!("  ended {}, after {}", moment(ended), duration(us(ended - started))));
