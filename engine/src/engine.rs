@@ -44,13 +44,21 @@ pub struct EngineConfig {
     /// How long the body of a step's first attempt may run before its start is recorded, in milliseconds. A step that is
     /// done before that is recorded once, complete.
     pub start_behind_ms: u64,
+    /// How long SQLite itself waits for another process that holds the database, in milliseconds, before the engine hears
+    /// of it and tries again. It tries for ever, so this only says how often that is logged.
+    pub busy_wait_ms: u32,
 }
 
 impl EngineConfig {
     /// The state in `state_dir`, with the system's clock.
     #[must_use]
     pub fn new(state_dir: impl Into<PathBuf>) -> Self {
-        Self { state_dir: state_dir.into(), clock: Arc::new(SystemClock::new()), start_behind_ms: 5 }
+        Self {
+            state_dir: state_dir.into(),
+            clock: Arc::new(SystemClock::new()),
+            start_behind_ms: 5,
+            busy_wait_ms: db::BUSY_WAIT_MS,
+        }
     }
 }
 
@@ -59,6 +67,7 @@ impl std::fmt::Debug for EngineConfig {
         f.debug_struct("EngineConfig")
             .field("state_dir", &self.state_dir)
             .field("start_behind_ms", &self.start_behind_ms)
+            .field("busy_wait_ms", &self.busy_wait_ms)
             .finish_non_exhaustive()
     }
 }
@@ -255,7 +264,8 @@ impl Engine {
     /// [`EngineError::NotDurable`] when the database does not keep what it acknowledges; [`EngineError::Schema`] when a
     /// newer program wrote it.
     pub async fn open(config: EngineConfig, registry: Registry) -> Result<Self, EngineError> {
-        let connection = db::open_writer(&config.state_dir).await?;
+        let mut connection = db::open_writer(&config.state_dir).await?;
+        db::set_busy_wait(&mut connection, config.busy_wait_ms).await?;
         let readers = db::open_readers(&config.state_dir, READERS).await?;
         let writer = Writer::spawn(connection, config.clock.clone());
         let lock = OwnerLock::take(&config.state_dir, config.clock.new_id())?;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use engine_rules::activity::ActivityContext;
 use engine_rules::context::Interrupt;
+use engine_rules::digest::canonical_json;
 use engine_rules::failure::{ActivityError, Disposition, Failure};
 use engine_rules::limits::{MESSAGE_LIMIT_BYTES, PAYLOAD_LIMIT_BYTES, cut};
 use serde::Serialize;
@@ -203,14 +204,16 @@ fn unreadable_input(what: &str, name: &str, error: &serde_json::Error) -> Failur
     }
 }
 
-/// `output` as JSON text, refused when the journal does not hold as much.
+/// `output` as JSON text, refused when the journal does not hold as much. Canonical, so that the order in which a map gives
+/// its entries never enters the journal.
 fn encode<O: Serialize>(what: &str, name: &str, output: &O) -> Result<String, Failure> {
-    let text = serde_json::to_string(output).map_err(|error| Failure {
+    let value = serde_json::to_value(output).map_err(|error| Failure {
         code: "engine.output_unwritable".to_owned(),
         message: format!("the output of the {what} {name} cannot be written as JSON: {error}"),
         disposition: Disposition::Terminal,
         hint: None,
     })?;
+    let text = canonical_json(&value);
     if text.len() > PAYLOAD_LIMIT_BYTES {
         return Err(too_large(&format!("the output of the {what} {name}"), text.len()));
     }
