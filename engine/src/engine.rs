@@ -226,6 +226,10 @@ pub(crate) struct Inner {
     pub active: Mutex<HashMap<RunId, CancelToken>>,
     /// The runs that belong to this process and that nobody drives yet.
     pub ready: Mutex<HashMap<RunId, RunHandle>>,
+    /// Whoever takes a run for this process reads this from before the commit until the run stands in `active` or `ready`.
+    /// Whoever finds a run that is this process's and stands in neither writes it before they believe that: then no run is
+    /// on its way.
+    pub claims: tokio::sync::RwLock<()>,
     /// Held for as long as the engine lives.
     pub lock: OwnerLock,
 }
@@ -269,7 +273,14 @@ impl Engine {
         let readers = db::open_readers(&config.state_dir, READERS).await?;
         let writer = Writer::spawn(connection, config.clock.clone());
         let lock = OwnerLock::take(&config.state_dir, config.clock.new_id())?;
-        let owner_no = runner::register_owner(&writer, &lock, config.clock.now_ms()).await?;
+        let owner_no = match runner::register_owner(&writer, &lock, config.clock.now_ms()).await {
+            Ok(owner_no) => owner_no,
+            Err(error) => {
+                // A lock that the journal does not know is cleared away by nobody else.
+                lock.discard(&config.state_dir);
+                return Err(error);
+            }
+        };
         let inner = Arc::new(Inner {
             state_dir: config.state_dir,
             clock: config.clock,
@@ -281,6 +292,7 @@ impl Engine {
             owner_no,
             active: Mutex::new(HashMap::new()),
             ready: Mutex::new(HashMap::new()),
+            claims: tokio::sync::RwLock::new(()),
             lock,
         });
         runner::clear_dead_locks(&inner).await;
@@ -339,6 +351,7 @@ impl Engine {
             cancel: CancelToken::new(),
         };
         let (key, digest) = (new.idempotency_key.clone(), new.input_digest.clone());
+        let _claim = inner.claims.read().await;
         crash::point("engine.run_row.before");
         let answer = inner.writer.start(new).await?;
         crash::point("engine.run_row.after");

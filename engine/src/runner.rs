@@ -75,7 +75,7 @@ pub(crate) async fn drive(inner: &Arc<Inner>, run_id: RunId) -> Result<Outcome, 
 pub(crate) async fn drain(inner: &Arc<Inner>, in_flight: usize) -> Result<u64, EngineError> {
     let in_flight = in_flight.max(1);
     let mut flight: JoinSet<Result<Outcome, EngineError>> = JoinSet::new();
-    let mut taking: Option<BoxFuture<'_, Result<Vec<RunHandle>, EngineError>>> = None;
+    let mut taking: Option<BoxFuture<'_, Result<claim::Taken<'_>, EngineError>>> = None;
     let mut taken = 0;
     let mut found_none = false;
     let mut first_error = None;
@@ -99,8 +99,9 @@ pub(crate) async fn drain(inner: &Arc<Inner>, in_flight: usize) -> Result<u64, E
         };
         let Some(handles) = handles else { continue };
         taking = None;
-        let handles: Vec<RunHandle> = match handles {
-            Ok(handles) => handles,
+        // The claim is held until each of them is marked as worked on.
+        let claim::Taken { handles, claim: _claim } = match handles {
+            Ok(taken) => taken,
             Err(error) => {
                 first_error.get_or_insert(error);
                 continue;

@@ -111,7 +111,7 @@ pub async fn recover(engine: &engine::Engine) -> Vec<RunId> {
             match engine.drive(*run).await {
                 Ok(_) => taken.push(*run),
                 Err(EngineError::OwnedElsewhere { .. } | EngineError::AlreadyDriven { .. }) => {}
-                Err(other) => panic!("{run}: {other}"),
+                Err(other) => panic!("{run}: {other:?}"),
             }
         }
         if engine.drain(4).await.expect("it drains") == 0 && interrupted.is_empty() {
