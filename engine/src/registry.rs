@@ -195,9 +195,12 @@ pub(crate) fn panicked(message: &str) -> Failure {
     }
 }
 
+/// The code of an input that the program's type does not hold.
+pub(crate) const INPUT_UNREADABLE: &str = "engine.input_unreadable";
+
 fn unreadable_input(what: &str, name: &str, error: &serde_json::Error) -> Failure {
     Failure {
-        code: "engine.input_unreadable".to_owned(),
+        code: INPUT_UNREADABLE.to_owned(),
         message: format!("the input does not fit the {what} {name}: {error}"),
         disposition: Disposition::Terminal,
         hint: None,

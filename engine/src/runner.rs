@@ -21,7 +21,7 @@ use crate::error::{EngineError, WriteError};
 use crate::events::EventKind;
 use crate::id::RunId;
 use crate::journal;
-use crate::registry::{WorkflowEnd, panicked};
+use crate::registry::{INPUT_UNREADABLE, WorkflowEnd, panicked};
 use crate::writer::{RunChange, RunWrite};
 
 pub(crate) use claim::{cancel, interrupted, resume, take_over};
@@ -190,8 +190,11 @@ async fn carry_out(inner: Arc<Inner>, handle: RunHandle) -> Result<Outcome, Engi
             );
             block(&mut ctx, failure).await
         }
-        // A new program that no longer reads the input of an old run must not end it, recorded steps or none.
-        Ok(Err(WorkflowEnd::Unfit(failure))) if fresh => fail(&mut ctx, failure).await,
+        // A new program that no longer reads the input of an old run must not end it, recorded steps or none, also where it
+        // takes it from the queue.
+        Ok(Err(WorkflowEnd::Unfit(failure))) if fresh && failure.code != INPUT_UNREADABLE => {
+            fail(&mut ctx, failure).await
+        }
         Ok(Err(WorkflowEnd::Unfit(failure))) => {
             let way_out = "go on with the program that began the run (jobctl runs resume RUN), or end this run and start \
                            a new one: jobctl runs cancel RUN --reason …";

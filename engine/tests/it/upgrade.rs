@@ -173,3 +173,25 @@ async fn another_program_before_the_first_result_does_not_end_the_run() {
     let runs = engine.reader().runs(&RunFilter::default()).await.expect("the runs read");
     assert_eq!(runs.iter().map(|run| run.state).collect::<Vec<_>>(), [RunState::Succeeded]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_program_does_not_end_a_run_that_it_takes_from_the_queue_and_cannot_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = log(folder.path());
+    let engine = open(folder.path(), work_registry(&log)).await;
+    let run = start(&engine, StartRun { detached: true, ..StartRun::new("work", json!(null), "jane") }).await;
+    engine.close().await;
+    let mut registry = work_registry(&log);
+    registry.workflow("work", 1, other_input);
+    let engine = open(folder.path(), registry).await;
+    assert_eq!(engine.drain(1).await.expect("it drains"), 1);
+    let seen = detail(&engine, run).await.run;
+    assert_eq!(
+        (seen.state, seen.failure.map(|f| f.code).as_deref()),
+        (RunState::Blocked, Some("engine.input_unreadable"))
+    );
+    engine.close().await;
+    let engine = open(folder.path(), work_registry(&log)).await;
+    engine.resume(run, &jane()).await.expect("it is resumed");
+    assert_eq!(succeeded(engine.drive(run).await.expect("it is driven")), json!([1, 2, 3]));
+}
