@@ -62,7 +62,8 @@ pub(crate) async fn open_writer(state_dir: &Path) -> Result<SqliteConnection, En
         .connect()
         .await
         .map_err(storage("be opened"))?;
-    migrator().run(&mut connection).await.map_err(|source| match source {
+    // Not `run`, whose future no task can be shown to be able to carry (sqlx says so beside it): an engine is opened in tasks.
+    migrator().run_direct(None, &mut connection, false).await.map_err(|source| match source {
         // The database, not its schema.
         MigrateError::Execute(source) | MigrateError::ExecuteMigration(source, _) => {
             storage("bring its schema up")(source)

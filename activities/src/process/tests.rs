@@ -372,3 +372,20 @@ fn a_program_that_leaves_its_group_is_not_waited_for_and_still_keeps_its_step_to
     run(&context(), &host(dir.path()), &shell(dir.path(), "true")).unwrap();
     assert_eq!(locks(dir.path()), 0);
 }
+
+/// Ten seconds are waited for the lock.
+#[cfg(target_os = "linux")]
+#[test]
+fn nightly_who_still_runs_after_an_earlier_attempt_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = "setsid sh -c 'echo $$ > daemon; exec sleep 600' & while [ ! -s daemon ]; do sleep 0.01; done; \
+                  echo $$ > group";
+    run(&context(), &host(dir.path()), &shell(dir.path(), script)).unwrap();
+    let error = run(&context(), &host(dir.path()), &shell(dir.path(), "echo ran > again")).unwrap_err();
+    kill_process(pid(dir.path(), "daemon"), Signal::KILL).unwrap();
+    let group = pid(dir.path(), "group").as_raw_nonzero();
+    assert!(error.to_string().contains(&format!("(process group {group})")), "{error}");
+    assert_eq!((error.code(), error.disposition()), ("command.still_runs", Disposition::Retry));
+    assert!(error.hint().is_some_and(|hint| hint.contains("fuser -v ")), "{error}");
+    assert!(!dir.path().join("again").exists());
+}

@@ -36,7 +36,7 @@ async fn crowd(folder: &Path, for_ms: u64, kill_every_ms: u64) {
     let engine = open(folder, worker_registry(folder)).await;
     recover(&engine).await;
     let runs = engine.reader().runs(&RunFilter::default()).await.expect("the runs read");
-    assert!(runs.len() > 100, "{} runs in {for_ms} ms", runs.len());
+    assert!(runs.len() > 50, "{} runs in {for_ms} ms", runs.len());
     // A killed worker may have taken a run from the queue and not begun it; nothing of it is lost.
     for run in &runs {
         assert_eq!(run.state, RunState::Succeeded, "{run:?}");

@@ -147,9 +147,7 @@ impl Stage {
             (
                 "an opening",
                 Box::pin(async move {
-                    let handle = tokio::runtime::Handle::current();
-                    let opening = move || handle.block_on(Engine::open(opens, state)).expect("it opens");
-                    tokio::task::spawn_blocking(opening).await.expect("no panic").close().await;
+                    Engine::open(opens, state).await.expect("it opens").close().await;
                 }),
             ),
             ("a sign-off", Box::pin(async move { self.leaving.close().await })),
