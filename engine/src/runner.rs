@@ -23,7 +23,7 @@ use crate::error::{EngineError, WriteError};
 use crate::events::EventKind;
 use crate::id::RunId;
 use crate::journal;
-use crate::registry::{WorkflowEnd, panicked};
+use crate::registry::{INPUT_UNREADABLE, WorkflowEnd, panicked};
 use crate::writer::{RunChange, RunWrite};
 
 pub(crate) use claim::{interrupted, resume, take_over};
@@ -73,38 +73,52 @@ pub(crate) async fn drive(inner: &Arc<Inner>, run_id: RunId) -> Result<Outcome, 
     task.await.map_err(|_| EngineError::Closed)?
 }
 
-/// Takes from the queue what fits into the flight, until nothing is left.
+/// Takes from the queue what fits into the flight, until nothing is left. After an error nothing more is taken; what flies
+/// lands first.
 pub(crate) async fn drain(inner: &Arc<Inner>, in_flight: usize) -> Result<u64, EngineError> {
     let in_flight = in_flight.max(1);
     let mut flight: JoinSet<Result<Outcome, EngineError>> = JoinSet::new();
-    let mut taking: Option<BoxFuture<'_, Result<Vec<RunHandle>, EngineError>>> = None;
+    let mut taking: Option<BoxFuture<'_, Result<claim::Taken<'_>, EngineError>>> = None;
     let mut taken = 0;
     let mut found_none = false;
+    let mut first_error = None;
     loop {
         // Refilled when half of it has landed, because one statement takes many; and while the rest still flies.
         let room = in_flight - flight.len().min(in_flight);
-        if room * 2 >= in_flight && !found_none && taking.is_none() {
+        if room * 2 >= in_flight && !found_none && first_error.is_none() && taking.is_none() {
             taking = Some(Box::pin(claim::claim_queued(inner, room)));
         }
         let handles = tokio::select! {
             handles = async { taking.as_mut()?.await.into() }, if taking.is_some() => handles,
             Some(landed) = flight.join_next() => {
-                landed.map_err(|_| EngineError::Closed)??;
+                if let Err(error) = landed.unwrap_or(Err(EngineError::Closed)) {
+                    first_error.get_or_insert(error);
+                }
                 // What ended may have held the key that a run in the queue waits for.
                 found_none = false;
                 None
             }
-            else => return Ok(taken),
+            else => return first_error.map_or(Ok(taken), Err),
         };
         let Some(handles) = handles else { continue };
         taking = None;
-        let handles: Vec<RunHandle> = handles?;
+        // The claim is held until each of them is marked as worked on.
+        let claim::Taken { handles, claim: _claim } = match handles {
+            Ok(taken) => taken,
+            Err(error) => {
+                first_error.get_or_insert(error);
+                continue;
+            }
+        };
         found_none = handles.is_empty();
         taken += handles.len() as u64;
         for handle in handles {
             match Active::enter(inner, handle.run_id, handle.control.clone()) {
                 Ok(active) => {
-                    flight.spawn(run_to_end(active, handle));
+                    // A task of its own, so that the run goes on when nobody waits for the flight any more: its body
+                    // would go on in any case, and the run would look as if nobody worked on it.
+                    let run = tokio::spawn(run_to_end(active, handle));
+                    flight.spawn(async move { run.await.unwrap_or(Err(EngineError::Closed)) });
                 }
                 // Somebody here waits for this very run: it is theirs.
                 Err(_) => {
@@ -146,7 +160,7 @@ async fn carry_out(inner: Arc<Inner>, handle: RunHandle) -> Result<Outcome, Engi
         true => Vec::new(),
         false => journal::load(&inner.readers, inner.clock.as_ref(), handle.run_no).await?,
     };
-    let nothing_recorded = recorded.is_empty();
+    let fresh = handle.fresh;
     let (workflow, version, input) = (handle.workflow.clone(), handle.version, handle.input.clone());
     let mut ctx = EngineContext::new(inner.clone(), handle, recorded);
     let Some(function) = inner.registry.find_workflow(&workflow, version) else {
@@ -184,9 +198,17 @@ async fn carry_out(inner: Arc<Inner>, handle: RunHandle) -> Result<Outcome, Engi
             );
             block(&mut ctx, failure).await
         }
-        // A new program that no longer reads the input of an old run must not end it.
-        Ok(Err(WorkflowEnd::Unfit(failure))) if nothing_recorded => fail(&mut ctx, failure).await,
-        Ok(Err(WorkflowEnd::Unfit(failure))) => block(&mut ctx, failure).await,
+        // A new program that no longer reads the input of an old run must not end it, recorded steps or none, also where it
+        // takes it from the queue.
+        Ok(Err(WorkflowEnd::Unfit(failure))) if fresh && failure.code != INPUT_UNREADABLE => {
+            fail(&mut ctx, failure).await
+        }
+        Ok(Err(WorkflowEnd::Unfit(failure))) => {
+            let way_out = "go on with the program that began the run (jobctl runs resume RUN), or end this run and start \
+                           a new one: jobctl runs cancel RUN --reason …";
+            let hint = failure.hint.or_else(|| Some(way_out.to_owned()));
+            block(&mut ctx, Failure { disposition: Disposition::Operator, hint, ..failure }).await
+        }
     }
 }
 

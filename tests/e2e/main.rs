@@ -15,3 +15,4 @@ mod runs_export;
 mod runs_list;
 mod runs_purge;
 mod schedules;
+mod supervise;

@@ -10,6 +10,7 @@ use engine_rules::state::{RunEvent, RunState};
 use serde_json::Value;
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
+use tokio::sync::{RwLockReadGuard, RwLockWriteGuard};
 
 use crate::context::RunHandle;
 use crate::control::RunControl;
@@ -133,6 +134,10 @@ pub(super) async fn claim(inner: &Arc<Inner>, run_id: RunId) -> Result<Claimed, 
         match plan_run(standing.state, standing.owner) {
             RunPlan::Leave => return Err(standing.not_free(run_id, "be driven")),
             RunPlan::TakeOver => {
+                let (_settled, standing) = match settle(inner, run_id, standing, true).await? {
+                    Settled::Free(guard, standing) => (guard, standing),
+                    Settled::Changed => continue,
+                };
                 let state = transition(standing.state, RunEvent::TakeOver)?;
                 let handle = seize(inner, run_id, &standing, state, How::left_by(standing.owner), None).await?;
                 return Ok(Claimed::Mine(Box::new(handle)));
@@ -145,9 +150,53 @@ pub(super) async fn claim(inner: &Arc<Inner>, run_id: RunId) -> Result<Claimed, 
     }
 }
 
+/// Runs that were taken from the queue and are not marked as worked on yet.
+pub(super) struct Taken<'a> {
+    pub handles: Vec<RunHandle>,
+    pub claim: RwLockReadGuard<'a, ()>,
+}
+
 /// Takes up to `most` runs from the queue that may begin.
-pub(super) async fn claim_queued(inner: &Arc<Inner>, most: usize) -> Result<Vec<RunHandle>, EngineError> {
-    take_queued(inner, None, most).await
+pub(super) async fn claim_queued(inner: &Arc<Inner>, most: usize) -> Result<Taken<'_>, EngineError> {
+    let claim = inner.claims.read().await;
+    Ok(Taken { handles: take_queued(inner, None, most).await?, claim })
+}
+
+/// What became of a run that was to be taken over, once no other claim of this process is on its way.
+enum Settled<'a> {
+    /// It stands so, and stays so for as long as the guard is held.
+    Free(Guard<'a>, Standing),
+    /// Somebody here was about to drive it.
+    Changed,
+}
+
+/// Held until the run stands in `active` or `ready`.
+enum Guard<'a> {
+    /// Its owner is dead: its epoch decides among all who come.
+    Shared(#[expect(dead_code, reason = "held, not used")] RwLockReadGuard<'a, ()>),
+    /// Its owner is this process.
+    Alone(#[expect(dead_code, reason = "held, not used")] RwLockWriteGuard<'a, ()>),
+}
+
+/// A run of this process that nobody here works on may be one that was taken a moment ago: that is believed only when no
+/// claim is on its way.
+async fn settle(inner: &Inner, run_id: RunId, standing: Standing, asking: bool) -> Result<Settled<'_>, EngineError> {
+    match standing.owner {
+        OwnerState::None | OwnerState::Dead | OwnerState::Alive | OwnerState::HereActive => {
+            Ok(Settled::Free(Guard::Shared(inner.claims.read().await), standing))
+        }
+        OwnerState::HereIdle => {
+            let guard = inner.claims.write().await;
+            let now = Standing::of(inner, run_id, asking).await?;
+            Ok(match (now.owner, now.epoch == standing.epoch) {
+                (OwnerState::HereIdle, true) => Settled::Free(Guard::Alone(guard), now),
+                (OwnerState::HereIdle, false)
+                | (OwnerState::None | OwnerState::Alive | OwnerState::Dead | OwnerState::HereActive, _) => {
+                    Settled::Changed
+                }
+            })
+        }
+    }
 }
 
 pub(super) async fn take_queued(
@@ -210,6 +259,17 @@ pub(super) fn transition(state: RunState, event: RunEvent) -> Result<RunState, E
 }
 
 pub(crate) async fn interrupted(inner: &Arc<Inner>) -> Result<Vec<RunId>, EngineError> {
+    let (runs, doubtful) = look(inner).await?;
+    if !doubtful {
+        return Ok(runs);
+    }
+    // Those of this process may have been taken a moment ago, and be about to be driven.
+    let _settled = inner.claims.write().await;
+    Ok(look(inner).await?.0)
+}
+
+/// The runs that look interrupted, and whether one of them is this process's own.
+async fn look(inner: &Inner) -> Result<(Vec<RunId>, bool), EngineError> {
     let rows = patient(inner.clock.as_ref(), || {
         sqlx::query(sqlx::AssertSqlSafe(format!(
             "{STANDING} WHERE r.state IN ('running', 'waiting') \
@@ -219,14 +279,15 @@ pub(crate) async fn interrupted(inner: &Arc<Inner>) -> Result<Vec<RunId>, Engine
     });
     let rows = rows.await.map_err(storage("read the runs"))?;
     let mut probed = HashMap::new();
-    let mut runs = Vec::new();
+    let (mut runs, mut doubtful) = (Vec::new(), false);
     for row in &rows {
         let (run_id, standing) = Standing::read(inner, row, false, &mut probed)?;
         if plan_run(standing.state, standing.owner) == RunPlan::TakeOver {
             runs.push(run_id);
+            doubtful |= standing.owner == OwnerState::HereIdle;
         }
     }
-    Ok(runs)
+    Ok((runs, doubtful))
 }
 
 pub(crate) async fn take_over(inner: &Arc<Inner>, run_id: RunId) -> Result<(), EngineError> {
@@ -234,6 +295,10 @@ pub(crate) async fn take_over(inner: &Arc<Inner>, run_id: RunId) -> Result<(), E
     if plan_run(standing.state, standing.owner) != RunPlan::TakeOver {
         return Err(standing.not_free(run_id, "be taken over"));
     }
+    let (_settled, standing) = match settle(inner, run_id, standing, false).await? {
+        Settled::Free(guard, standing) => (guard, standing),
+        Settled::Changed => return Err(Standing::of(inner, run_id, false).await?.not_free(run_id, "be taken over")),
+    };
     let state = transition(standing.state, RunEvent::TakeOver)?;
     let handle = seize(inner, run_id, &standing, state, How::left_by(standing.owner), None).await?;
     inner.ready().insert(run_id, handle);
@@ -251,6 +316,10 @@ pub(crate) async fn resume(inner: &Arc<Inner>, run_id: RunId, by: &Mutation) -> 
         RunState::Queued | RunState::Succeeded | RunState::Failed | RunState::Cancelled => {
             return Err(EngineError::WrongState { run: run_id, state: standing.state, what: "be resumed" });
         }
+    };
+    let (_settled, standing) = match settle(inner, run_id, standing, false).await? {
+        Settled::Free(guard, standing) => (guard, standing),
+        Settled::Changed => return Err(Standing::of(inner, run_id, false).await?.not_free(run_id, "be resumed")),
     };
     let state = transition(standing.state, event)?;
     let handle = seize(inner, run_id, &standing, state, How::Resumed { crashed }, Some(by)).await?;
