@@ -491,9 +491,10 @@ impl Engine {
         purge::purge(&self.0, plan).await
     }
 
-    /// Keeps an exported run for reading (DESIGN §2.2, §10). `text` is the file as [`RunExport::to_text`] wrote it. It is
-    /// a document of its own and no run of this state: nothing takes it up, changes it or purges it. Importing the same
-    /// content again changes nothing. Leaves a row in the audit trail.
+    /// Keeps an exported run for reading (DESIGN §2.2, §10). `text` is the file as
+    /// [`RunExport::to_text`](crate::RunExport::to_text) wrote it. It is a document of its own and no run of this state:
+    /// nothing takes it up, changes it or purges it. Importing the same content again changes nothing. Leaves a row in
+    /// the audit trail.
     ///
     /// # Errors
     /// [`ExportError`], saying where the file is damaged; nothing is kept then.
