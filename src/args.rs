@@ -139,10 +139,72 @@ pub enum Runs {
     Cancel {
         /// The run
         run: String,
-        /// Why, for the audit
+        /// Why, for the audit; asked for at a terminal
         #[arg(long)]
-        reason: String,
+        reason: Option<String>,
     },
+    /// Hold a run: it stops before its next step, or at once where it waits, until runs resume
+    Pause {
+        /// The run
+        run: String,
+        /// Why, for the audit; asked for at a terminal
+        #[arg(long)]
+        reason: Option<String>,
+    },
+    /// Send a run what it waits for
+    Signal {
+        /// The run
+        run: String,
+        /// The signal's name, as runs show tells what the run waits for
+        name: String,
+        /// What goes with it, as JSON
+        #[arg(long, value_name = "JSON")]
+        payload: Option<String>,
+        /// Why, for the audit; asked for at a terminal
+        #[arg(long)]
+        reason: Option<String>,
+    },
+    /// Write a run as one JSON document: all that show knows of it
+    Export {
+        /// The run
+        run: String,
+        /// The file to write, which must not be there yet; without it, standard output
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Read an exported run into this state, for show alone: it never goes on here
+    Import(RunsImport),
+    /// Delete finished runs that are old enough; a run stays while it, its parent, its children or a replay of it are not
+    /// finished
+    Purge(RunsPurge),
+}
+
+#[derive(Debug, Args)]
+pub struct RunsImport {
+    /// The file that jobctl runs export wrote, of at most 32 MiB
+    pub file: PathBuf,
+    /// Put it in the place of what was imported of the same run before
+    #[arg(long)]
+    pub replace: bool,
+    /// Why, for the audit
+    #[arg(long)]
+    pub reason: String,
+}
+
+#[derive(Debug, Args)]
+pub struct RunsPurge {
+    /// Runs that ended longer ago than this, such as 90d, 12h or 6mo; without it, as [retention] in jobctl.toml says
+    #[arg(long, value_name = "SPAN")]
+    pub older_than: Option<String>,
+    /// Also those that failed; without it, --older-than leaves them
+    #[arg(long, requires = "older_than")]
+    pub failed_too: bool,
+    /// Count what would go, and delete nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Why, for the audit
+    #[arg(long, required_unless_present = "dry_run")]
+    pub reason: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -156,9 +218,29 @@ pub struct RunsList {
     /// Only runs of this product
     #[arg(long)]
     pub product: Option<String>,
+    /// Only runs of this workflow
+    #[arg(long, value_name = "NAME")]
+    pub workflow: Option<String>,
+    /// Only runs with this label; several must all be there
+    #[arg(long, value_name = "NAME=VALUE", value_parser = label)]
+    pub label: Vec<(String, String)>,
+    /// Only runs begun since then: 2026-11-30T08:30:00-05:00, 2026-11-30, 08:30 (today, here) or 12h (back from now)
+    #[arg(long, value_name = "TIME")]
+    pub since: Option<String>,
+    /// The runs that were imported, instead of this state's own
+    #[arg(long)]
+    pub imported: bool,
     /// How many at the most
     #[arg(short = 'n', long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub limit: u32,
+}
+
+/// A label as the command line has it.
+fn label(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        Some(_) | None => Err("expected a name, '=' and a value, such as product=14100287".to_owned()),
+    }
 }
 
 #[derive(Debug, Subcommand)]

@@ -5,8 +5,10 @@ mod edition;
 mod init;
 mod inventory;
 mod publish;
+mod reason;
 mod runs;
 mod schedules;
+mod when;
 
 use clap::CommandFactory as _;
 pub use publish::with_run;

@@ -22,6 +22,14 @@ const MEMORY_LIMIT_MB: RangeInclusive<u32> = 128..=16 << 20;
 /// How many threads DuckDB may be given: it starts them all at once.
 const THREADS: RangeInclusive<u32> = 1..=1024;
 
+/// How long runs may be kept, in days: a day at least, so that a slip never empties the history, and no longer than a
+/// century.
+const RETENTION_DAYS: RangeInclusive<u32> = 1..=36_500;
+/// How long runs that succeeded or were cancelled are kept where nothing else is said.
+const FINISHED_RUNS_DAYS: u32 = 90;
+/// And runs that failed, unless the others are kept longer: they are what a person looks for.
+const FAILED_RUNS_DAYS: u32 = 365;
+
 /// The configuration as it is written. Relative paths are relative to the folder of the file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -32,6 +40,8 @@ struct Written {
     state: StateSection,
     #[serde(default)]
     duckdb: DuckDbSection,
+    #[serde(default)]
+    retention: RetentionSection,
     #[serde(default)]
     sources: BTreeMap<String, SourceSection>,
     #[serde(default)]
@@ -56,6 +66,13 @@ struct DuckDbSection {
     memory_limit_mb: Option<u32>,
     threads: Option<u32>,
     extension_directory: Option<PathBuf>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RetentionSection {
+    finished_runs_days: Option<u32>,
+    failed_runs_days: Option<u32>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -88,10 +105,21 @@ pub struct Config {
     pub duckdb_threads: Option<u32>,
     /// Where DuckDB's extensions are.
     pub duckdb_extensions: Option<PathBuf>,
+    /// How long finished runs are kept.
+    pub retention: Retention,
     /// The sources by product.
     pub sources: BTreeMap<ProductId, SourceInput>,
     /// The schedules, by name.
     pub schedules: Vec<ScheduleDef>,
+}
+
+/// How long finished runs are kept, in days after their end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention {
+    /// Those that succeeded or were cancelled.
+    pub finished_runs_days: u32,
+    /// Those that failed.
+    pub failed_runs_days: u32,
 }
 
 /// Why a configuration cannot be used.
@@ -296,6 +324,11 @@ impl Config {
         let memory = written.duckdb.memory_limit_mb;
         let memory = within("duckdb.memory_limit_mb", memory, MEMORY_LIMIT_MB, "128 to 16777216 MiB")?;
         let threads = within("duckdb.threads", written.duckdb.threads, THREADS, "1 to 1024")?;
+        let days = |key, value| within(key, value, RETENTION_DAYS, "1 to 36500 days");
+        let finished = days("retention.finished_runs_days", written.retention.finished_runs_days)?;
+        let finished_runs_days = finished.unwrap_or(FINISHED_RUNS_DAYS);
+        let failed = days("retention.failed_runs_days", written.retention.failed_runs_days)?;
+        let failed_runs_days = failed.unwrap_or(FAILED_RUNS_DAYS.max(finished_runs_days));
         let mut sources = BTreeMap::new();
         for (name, section) in written.sources {
             let product_id: ProductId = name.parse().map_err(|source| ConfigError::BadProduct {
@@ -333,6 +366,7 @@ impl Config {
             duckdb_memory_limit_mb: memory,
             duckdb_threads: threads,
             duckdb_extensions: written.duckdb.extension_directory.map(|path| base.join(path)),
+            retention: Retention { finished_runs_days, failed_runs_days },
             sources,
         })
     }
@@ -430,6 +464,11 @@ path = {state}
 # memory_limit_mb = 1000
 # threads = 2
 
+# [retention]
+# How long finished runs are kept, in days after their end: those that succeeded or were cancelled, and those that failed.
+# finished_runs_days = 90
+# failed_runs_days = 365
+
 # One table a product. `files` holds a full-table zip, a CSV, or a folder with both CSVs; one, or one a language.
 # [sources.14100287]
 # kind = "codr"
@@ -493,6 +532,8 @@ mod tests {
             ("[duckdb]\nmemory_limit_mb=4294967295\n", "duckdb.memory_limit_mb"),
             ("[duckdb]\nthreads=0\n", "duckdb.threads"),
             ("[duckdb]\nthreads=1000000\n", "duckdb.threads"),
+            ("[retention]\nfinished_runs_days=0\n", "retention.finished_runs_days"),
+            ("[retention]\nfailed_runs_days=36501\n", "retention.failed_runs_days"),
         ] {
             let error = load(text).unwrap_err();
             let message = error.to_string();
@@ -500,6 +541,18 @@ mod tests {
             assert!(!error.hint().is_empty());
         }
         load("[catalog]\nurl='.'\n[duckdb]\nmemory_limit_mb=128\nthreads=1\n").unwrap();
+    }
+
+    #[test]
+    fn runs_are_kept_as_long_as_the_file_says_and_failed_ones_no_shorter_unless_it_says_so() {
+        for (text, finished_runs_days, failed_runs_days) in [
+            ("", 90, 365),
+            ("[retention]\nfinished_runs_days=7\n", 7, 365),
+            ("[retention]\nfinished_runs_days=1000\n", 1_000, 1_000),
+            ("[retention]\nfinished_runs_days=30\nfailed_runs_days=10\n", 30, 10),
+        ] {
+            assert_eq!(load(text).unwrap().retention, Retention { finished_runs_days, failed_runs_days }, "{text}");
+        }
     }
 
     #[test]

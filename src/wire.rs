@@ -95,7 +95,8 @@ pub fn engine_error(error: &engine::EngineError) -> Ended {
     let mut ended = Ended::from(error.to_failure());
     if let engine::EngineError::WrongState { run, .. }
     | engine::EngineError::OwnedElsewhere { run, .. }
-    | engine::EngineError::AlreadyDriven { run } = error
+    | engine::EngineError::AlreadyDriven { run }
+    | engine::EngineError::Imported { run } = error
     {
         ended.failure.hint = ended.failure.hint.map(|hint| with_run(&hint, *run));
     }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use engine_rules::failure::{ActivityError, Disposition};
+use engine_rules::limits::PayloadTooLarge;
 use engine_rules::schedule::CronFault;
 use engine_rules::state::RunState;
 
@@ -84,14 +85,9 @@ pub enum EngineError {
         /// Some of the runs that it fits.
         runs: Vec<RunId>,
     },
-    /// The input of a run is larger than the journal holds.
-    #[error("the input has {size_bytes} bytes; the journal holds at most {limit_bytes}")]
-    PayloadTooLarge {
-        /// Its size.
-        size_bytes: usize,
-        /// The limit.
-        limit_bytes: usize,
-    },
+    /// A payload is larger than the journal holds.
+    #[error(transparent)]
+    PayloadTooLarge(#[from] PayloadTooLarge),
     /// A name, key, label or reason is longer than the journal holds.
     #[error("{what} has {size_bytes} bytes; at most {limit_bytes} are allowed")]
     TextTooLong {
@@ -108,6 +104,20 @@ pub enum EngineError {
         /// The key.
         key: String,
         /// The run that it started.
+        run: RunId,
+    },
+    /// The idempotency key started a run that was purged since: what came of it is no longer known.
+    #[error("the idempotency key {key:?} started run {run}, whose record was purged")]
+    IdempotencyPurged {
+        /// The key.
+        key: String,
+        /// The run that it started.
+        run: RunId,
+    },
+    /// The run was imported: it is here to be read only.
+    #[error("run {run} was imported, so it is here to be read and never goes on here")]
+    Imported {
+        /// The run.
         run: RunId,
     },
     /// The run is in a state in which this cannot be done.
@@ -214,9 +224,11 @@ impl ActivityError for EngineError {
             Self::UnknownWorkflow { .. } => "engine.unknown_workflow",
             Self::UnknownRun { .. } => "engine.unknown_run",
             Self::AmbiguousRun { .. } => "engine.ambiguous_run",
-            Self::PayloadTooLarge { .. } => "engine.payload_too_large",
+            Self::PayloadTooLarge(refused) => refused.code(),
             Self::TextTooLong { .. } => "engine.text_too_long",
             Self::IdempotencyConflict { .. } => "engine.idempotency_conflict",
+            Self::IdempotencyPurged { .. } => "engine.idempotency_purged",
+            Self::Imported { .. } => "engine.imported",
             Self::WrongState { .. } => "engine.wrong_state",
             Self::OwnedElsewhere { .. } => "engine.owned_elsewhere",
             Self::AlreadyDriven { .. } => "engine.already_driven",
@@ -240,9 +252,11 @@ impl ActivityError for EngineError {
             Self::UnknownWorkflow { .. }
             | Self::UnknownRun { .. }
             | Self::AmbiguousRun { .. }
-            | Self::PayloadTooLarge { .. }
+            | Self::PayloadTooLarge(_)
             | Self::TextTooLong { .. }
             | Self::IdempotencyConflict { .. }
+            | Self::IdempotencyPurged { .. }
+            | Self::Imported { .. }
             | Self::WrongState { .. }
             | Self::OwnedElsewhere { .. }
             | Self::AlreadyDriven { .. } => Disposition::Terminal,
@@ -274,9 +288,14 @@ impl ActivityError for EngineError {
             Self::Io { .. } => "check that the directory exists and that this user may write to it",
             Self::UnknownWorkflow { .. } => "jobctl run --help names the workflows",
             Self::UnknownRun { .. } | Self::AmbiguousRun { .. } => "jobctl runs list names the runs",
-            Self::PayloadTooLarge { .. } => "put the content into a file and give its path and digest",
+            Self::PayloadTooLarge(refused) => return refused.hint(),
             Self::TextTooLong { .. } => "use a shorter one",
             Self::IdempotencyConflict { .. } => "use another key for another input",
+            Self::IdempotencyPurged { .. } => {
+                "it ran and is not started again under this key before the key's window ends; should it run once more, use \
+                 another key"
+            }
+            Self::Imported { .. } => "jobctl runs show RUN reads it; whatever else is done where it was exported",
             Self::WrongState { state, .. } => match state {
                 RunState::Queued => {
                     "the end of the run that holds its key lets it begin: jobctl runs list --in running"
@@ -300,6 +319,15 @@ impl ActivityError for EngineError {
             Self::ScheduleHeld { .. } => "jobctl runs show RUN says where the run stands; try again once it has ended",
         };
         Some(hint.to_owned())
+    }
+}
+
+impl EngineError {
+    /// Whether the state database is of an older program: [`Engine::open`](crate::Engine::open) brings it up, which a
+    /// reader never does.
+    #[must_use]
+    pub const fn is_older_schema(&self) -> bool {
+        matches!(self, Self::Schema { source: sqlx::migrate::MigrateError::VersionTooOld(..), .. })
     }
 }
 
