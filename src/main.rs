@@ -5,6 +5,7 @@ mod cli;
 mod config;
 mod exit;
 mod output;
+mod start;
 mod terminal;
 mod wire;
 

@@ -25,7 +25,12 @@ const WAL_KEPT_BYTES: u32 = 16 * 1024 * 1024;
 const FILE_NAME: &str = "state.db";
 
 /// The migrations, in order. One that was released never changes; its digest is pinned by a test.
-const MIGRATIONS: &[(i64, &str, &str)] = &[(1, "core", include_str!("../../migrations/0001_core.sql"))];
+const MIGRATIONS: &[(i64, &str, &str)] = &[
+    (1, "core", include_str!("../../migrations/0001_core.sql")),
+    (2, "waiting", include_str!("../../migrations/0002_waiting.sql")),
+    (3, "schedules", include_str!("../../migrations/0003_schedules.sql")),
+    (4, "imported", include_str!("../../migrations/0004_imported.sql")),
+];
 
 /// Where the state database of `state_dir` is.
 pub(crate) fn path(state_dir: &Path) -> PathBuf {

@@ -9,18 +9,23 @@ use engine_rules::clock::Clock;
 use engine_rules::crash;
 use engine_rules::digest::{canonical_json, digest_text};
 use engine_rules::failure::Failure;
-use engine_rules::limits::{KEY_LIMIT_BYTES, NAME_LIMIT_BYTES, PAYLOAD_LIMIT_BYTES, REASON_LIMIT_BYTES};
+use engine_rules::limits::{KEY_LIMIT_BYTES, LABELS_LIMIT_BYTES, NAME_LIMIT_BYTES, REASON_LIMIT_BYTES, check_payload};
+use engine_rules::state::RunState;
 use serde_json::Value;
 use sqlx::SqlitePool;
 use tokio::sync::broadcast;
 
 use crate::clock::SystemClock;
 use crate::context::RunHandle;
+use crate::control::RunControl;
 use crate::db;
 use crate::error::EngineError;
 use crate::events::{BUFFERED_EVENTS, Event, EventKind, Events};
+use crate::export::ExportError;
 use crate::id::RunId;
+use crate::import::{self, IfOther, Imported};
 use crate::owner::OwnerLock;
+use crate::purge::{self, PurgePlan, PurgeReport};
 use crate::read::Reader;
 use crate::registry::Registry;
 use crate::runner;
@@ -44,6 +49,9 @@ pub struct EngineConfig {
     /// How long the body of a step's first attempt may run before its start is recorded, in milliseconds. A step that is
     /// done before that is recorded once, complete.
     pub start_behind_ms: u64,
+    /// How long a body that was told to stop may take for it, in milliseconds. Then one that only waits is dropped; one
+    /// that blocks its thread cannot be ended from outside.
+    pub stop_grace_ms: u64,
     /// How long SQLite itself waits for another process that holds the database, in milliseconds, before the engine hears
     /// of it and tries again. It tries for ever, so this only says how often that is logged.
     pub busy_wait_ms: u32,
@@ -57,6 +65,7 @@ impl EngineConfig {
             state_dir: state_dir.into(),
             clock: Arc::new(SystemClock::new()),
             start_behind_ms: 5,
+            stop_grace_ms: 10_000,
             busy_wait_ms: db::BUSY_WAIT_MS,
         }
     }
@@ -81,12 +90,29 @@ pub enum KeyPolicy {
     Queue,
 }
 
+impl KeyPolicy {
+    /// Its name in the journal.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Forbid => "forbid",
+            Self::Queue => "queue",
+        }
+    }
+
+    /// The policy of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Forbid, Self::Queue].into_iter().find(|policy| policy.as_str() == name)
+    }
+}
+
 /// A run to be started.
 #[derive(Debug, Clone)]
 pub struct StartRun {
     /// The workflow's name.
     pub workflow: String,
-    /// Its input, at most [`PAYLOAD_LIMIT_BYTES`] as JSON.
+    /// Its input, at most [`PAYLOAD_LIMIT_BYTES`](engine_rules::limits::PAYLOAD_LIMIT_BYTES) as JSON.
     pub input: Value,
     /// At most one live run has this key, in one state database.
     pub concurrency_key: Option<String>,
@@ -205,6 +231,10 @@ pub enum Outcome {
     },
     /// A person ended it.
     Cancelled,
+    /// A person holds it; then [`Engine::resume`].
+    Paused,
+    /// This process gave it back ([`Engine::begin_drain`]); whoever comes first takes it over.
+    Released,
     /// Another process took it over, or ended it; nothing more of this process is recorded.
     Fenced,
 }
@@ -217,13 +247,16 @@ pub(crate) struct Inner {
     pub state_dir: PathBuf,
     pub clock: Arc<dyn Clock>,
     pub start_behind_ms: u64,
+    pub stop_grace_ms: u64,
     pub registry: Registry,
     pub writer: Writer,
     pub readers: SqlitePool,
     pub events: broadcast::Sender<Event>,
     pub owner_no: i64,
     /// The runs that this process works on.
-    pub active: Mutex<HashMap<RunId, CancelToken>>,
+    pub active: Mutex<HashMap<RunId, Arc<RunControl>>>,
+    /// Set once this process is to end: its runs stop before their next step.
+    pub draining: CancelToken,
     /// The runs that belong to this process and that nobody drives yet.
     pub ready: Mutex<HashMap<RunId, RunHandle>>,
     /// Whoever takes a run for this process reads this from before the commit until the run stands in `active` or `ready`.
@@ -244,6 +277,14 @@ impl std::fmt::Debug for Inner {
 }
 
 impl Inner {
+    /// The version under which a new run of `workflow` begins.
+    pub fn newest_version(&self, workflow: &str) -> Result<u32, EngineError> {
+        self.registry.newest_version(workflow).ok_or_else(|| EngineError::UnknownWorkflow {
+            name: workflow.to_owned(),
+            known: self.registry.workflow_names().map(str::to_owned).collect(),
+        })
+    }
+
     /// Tells those who watch; costs nothing while nobody does.
     pub fn emit(&self, run_id: RunId, kind: impl FnOnce() -> EventKind) {
         if self.events.receiver_count() > 0 {
@@ -251,12 +292,22 @@ impl Inner {
         }
     }
 
-    pub fn active(&self) -> MutexGuard<'_, HashMap<RunId, CancelToken>> {
+    pub fn active(&self) -> MutexGuard<'_, HashMap<RunId, Arc<RunControl>>> {
         self.active.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn ready(&self) -> MutexGuard<'_, HashMap<RunId, RunHandle>> {
         self.ready.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A new run is in the journal. One that is not in the queue is this process's, to be driven.
+    pub fn recorded(&self, mut handle: RunHandle, run_no: i64, state: RunState) -> Started {
+        let (run_id, queued) = (handle.run_id, !state.needs_owner());
+        if !queued {
+            handle.run_no = run_no;
+            self.ready().insert(run_id, handle);
+        }
+        Started { run_id, queued, existing: false }
     }
 }
 
@@ -285,12 +336,14 @@ impl Engine {
             state_dir: config.state_dir,
             clock: config.clock,
             start_behind_ms: config.start_behind_ms,
+            stop_grace_ms: config.stop_grace_ms,
             registry,
             writer,
             readers,
             events: broadcast::Sender::new(BUFFERED_EVENTS),
             owner_no,
             active: Mutex::new(HashMap::new()),
+            draining: CancelToken::new(),
             ready: Mutex::new(HashMap::new()),
             claims: tokio::sync::RwLock::new(()),
             lock,
@@ -306,50 +359,12 @@ impl Engine {
     ///
     /// # Errors
     /// [`EngineError::UnknownWorkflow`], [`EngineError::PayloadTooLarge`], [`EngineError::TextTooLong`],
-    /// [`EngineError::IdempotencyConflict`]; nothing is recorded then.
+    /// [`EngineError::IdempotencyConflict`], and [`EngineError::IdempotencyPurged`] where the run that the key started was
+    /// purged within the key's window; nothing is recorded then.
     pub async fn start(&self, run: StartRun) -> Result<Start, EngineError> {
         let inner = &self.0;
-        let version = inner.registry.newest_version(&run.workflow).ok_or_else(|| EngineError::UnknownWorkflow {
-            name: run.workflow.clone(),
-            known: inner.registry.workflow_names().map(str::to_owned).collect(),
-        })?;
-        let input = canonical_json(&run.input);
-        check_texts(&run, input.len())?;
-        let new = NewRun {
-            run_id: RunId(inner.clock.new_id()),
-            version,
-            detached: run.detached,
-            input_digest: digest_text(&input),
-            input,
-            labels: canonical_json(&run.labels.into_iter().map(|(name, value)| (name, Value::from(value))).collect()),
-            concurrency_key: run.concurrency_key,
-            concurrency_policy: match run.key_policy {
-                KeyPolicy::Forbid => "forbid",
-                KeyPolicy::Queue => "queue",
-            },
-            parent_run_id: run.parent_run_id,
-            origin_run_id: run.origin_run_id,
-            origin_step: run.origin_step,
-            schedule: run.schedule,
-            actor: run.actor,
-            reason: run.reason,
-            idempotency_key: run.idempotency_key,
-            idempotency_window_ms: run.idempotency_window_ms,
-            owner_no: inner.owner_no,
-            workflow: run.workflow,
-        };
-        let mut handle = RunHandle {
-            run_no: 0,
-            run_id: new.run_id,
-            epoch: 1,
-            workflow: new.workflow.clone(),
-            version,
-            input: new.input.clone(),
-            fresh: true,
-            crashed: false,
-            resumed: false,
-            cancel: CancelToken::new(),
-        };
+        let new = new_run(inner, run)?;
+        let handle = begun(&new);
         let (key, digest) = (new.idempotency_key.clone(), new.input_digest.clone());
         let _claim = inner.claims.read().await;
         crash::point("engine.run_row.before");
@@ -357,21 +372,16 @@ impl Engine {
         crash::point("engine.run_row.after");
         match answer {
             StartAnswer::Busy { holder } => Ok(Start::Busy { holder }),
-            StartAnswer::Existing { run_id, input_digest } if input_digest == digest => {
-                Ok(Start::Started(Started { run_id, queued: false, existing: true }))
-            }
-            StartAnswer::Existing { run_id, .. } => {
+            StartAnswer::Existing { run_id, input_digest, .. } if input_digest != digest => {
                 Err(EngineError::IdempotencyConflict { key: key.unwrap_or_default(), run: run_id })
             }
-            StartAnswer::Started { run_no, state } => {
-                let run_id = handle.run_id;
-                let queued = !state.needs_owner();
-                if !queued {
-                    handle.run_no = run_no;
-                    inner.ready().insert(run_id, handle);
-                }
-                Ok(Start::Started(Started { run_id, queued, existing: false }))
+            StartAnswer::Existing { run_id, purged: true, .. } => {
+                Err(EngineError::IdempotencyPurged { key: key.unwrap_or_default(), run: run_id })
             }
+            StartAnswer::Existing { run_id, .. } => {
+                Ok(Start::Started(Started { run_id, queued: false, existing: true }))
+            }
+            StartAnswer::Started { run_no, state } => Ok(Start::Started(inner.recorded(handle, run_no, state))),
         }
     }
 
@@ -415,15 +425,50 @@ impl Engine {
         runner::resume(&self.0, run_id, by).await
     }
 
-    /// Ends a run. One that nobody works on is cancelled when this returns. One that a process works on is told to stop:
-    /// its activity sees its token set within a second, and the run ends before its next step, or at the end of its
-    /// section. Leaves a row in the audit trail.
+    /// Ends a run and its children. One that another process works on is told to stop: the step at work sees its token set
+    /// within a second, and the run ends once its workflow has cleaned up, or at the end of its section. One that nobody
+    /// works on is carried out here until it ends, so that its workflow cleans up, and one that never began ends at once.
+    /// Leaves a row in the audit trail. Repeats are safe until the run has ended.
     ///
     /// # Errors
     /// [`EngineError::WrongState`] for a run that ended.
     pub async fn cancel(&self, run_id: RunId, by: &Mutation) -> Result<(), EngineError> {
         check_mutation(by)?;
         runner::cancel(&self.0, run_id, by).await
+    }
+
+    /// Holds a run: it stops before its next step, or at the end of its section, with what is recorded; one that waits, at
+    /// once. [`Engine::resume`] lets it go on. Leaves a row in the audit trail. Repeats are safe.
+    ///
+    /// # Errors
+    /// [`EngineError::WrongState`] for a run that waits in the queue, is blocked, or ended.
+    pub async fn pause(&self, run_id: RunId, by: &Mutation) -> Result<(), EngineError> {
+        check_mutation(by)?;
+        runner::pause(&self.0, run_id, by).await
+    }
+
+    /// Sends a run the signal `name` with `payload`. When it returns, the signal is in the journal, and the run takes it as
+    /// soon as it waits for it: each signal is taken once, by the order in which they were sent. A repeat is a further
+    /// signal. Leaves a row in the audit trail.
+    ///
+    /// # Errors
+    /// [`EngineError::WrongState`] for a run that ended; [`EngineError::PayloadTooLarge`].
+    pub async fn signal(&self, run_id: RunId, name: &str, payload: &Value, by: &Mutation) -> Result<(), EngineError> {
+        check_mutation(by)?;
+        check_text("the signal's name", name, NAME_LIMIT_BYTES)?;
+        let payload = canonical_json(payload);
+        check_payload("the signal's payload", payload.len())?;
+        runner::signal(&self.0, run_id, name, payload, by).await
+    }
+
+    /// Lets each run of this process stop before its next step, or at the end of its section, and gives it back: its
+    /// [`Outcome`] is [`Outcome::Released`], and whoever comes first takes it over, without an attempt charged. There is
+    /// no way back; what is driven from now on is given back at once.
+    pub fn begin_drain(&self) {
+        self.0.draining.cancel();
+        for control in self.0.active().values() {
+            control.tell();
+        }
     }
 
     /// Takes runs from the queue, oldest first, and carries them out, at most `in_flight` at once, until none is left that
@@ -433,6 +478,29 @@ impl Engine {
     /// [`EngineError::Storage`].
     pub async fn drain(&self, in_flight: usize) -> Result<u64, EngineError> {
         runner::drain(&self.0, in_flight).await
+    }
+
+    /// Deletes finished runs that ended before the plan's times, with what belongs to them, in transactions of a bounded
+    /// size between which other writers come in. What is committed stays done when the process dies in the middle; the
+    /// next call goes on. Two calls at once are safe. See [`PurgePlan`] for what is kept (DESIGN §2.2, Retention).
+    ///
+    /// # Errors
+    /// [`EngineError::TextTooLong`], [`EngineError::Storage`]; what was purged until then is purged.
+    pub async fn purge(&self, plan: PurgePlan) -> Result<PurgeReport, EngineError> {
+        check_mutation(&plan.by)?;
+        purge::purge(&self.0, plan).await
+    }
+
+    /// Keeps an exported run for reading (DESIGN §2.2, §10). `text` is the file as
+    /// [`RunExport::to_text`](crate::RunExport::to_text) wrote it. It is a document of its own and no run of this state:
+    /// nothing takes it up, changes it or purges it. Importing the same content again changes nothing. Leaves a row in
+    /// the audit trail.
+    ///
+    /// # Errors
+    /// [`ExportError`], saying where the file is damaged; nothing is kept then.
+    pub async fn import(&self, text: &str, by: &Mutation, if_other: IfOther) -> Result<Imported, ExportError> {
+        check_mutation(by)?;
+        import::import(&self.0, text, by, if_other).await
     }
 
     /// What happens to the runs of this process from now on.
@@ -456,10 +524,59 @@ impl Engine {
     }
 }
 
-fn check_texts(run: &StartRun, input_bytes: usize) -> Result<(), EngineError> {
-    if input_bytes > PAYLOAD_LIMIT_BYTES {
-        return Err(EngineError::PayloadTooLarge { size_bytes: input_bytes, limit_bytes: PAYLOAD_LIMIT_BYTES });
+/// `run` as it is recorded, under the newest version of its workflow.
+///
+/// # Errors
+/// [`EngineError::UnknownWorkflow`], [`EngineError::PayloadTooLarge`], [`EngineError::TextTooLong`].
+pub(crate) fn new_run(inner: &Inner, run: StartRun) -> Result<NewRun, EngineError> {
+    let version = inner.newest_version(&run.workflow)?;
+    let input = canonical_json(&run.input);
+    check_texts(&run, input.len())?;
+    Ok(NewRun {
+        run_id: RunId(inner.clock.new_id()),
+        version,
+        detached: run.detached,
+        input_digest: digest_text(&input),
+        input,
+        labels: labels_text(run.labels),
+        concurrency_key: run.concurrency_key,
+        concurrency_policy: run.key_policy.as_str(),
+        parent_run_id: run.parent_run_id,
+        origin_run_id: run.origin_run_id,
+        origin_step: run.origin_step,
+        schedule: run.schedule,
+        actor: run.actor,
+        reason: run.reason,
+        idempotency_key: run.idempotency_key,
+        idempotency_window_ms: run.idempotency_window_ms,
+        owner_no: inner.owner_no,
+        workflow: run.workflow,
+    })
+}
+
+/// Labels as the journal keeps them.
+pub(crate) fn labels_text(labels: BTreeMap<String, String>) -> String {
+    canonical_json(&labels.into_iter().map(|(name, value)| (name, Value::from(value))).collect())
+}
+
+/// What this process drives once `new` is recorded as its own.
+pub(crate) fn begun(new: &NewRun) -> RunHandle {
+    RunHandle {
+        run_no: 0,
+        run_id: new.run_id,
+        epoch: 1,
+        workflow: new.workflow.clone(),
+        version: new.version,
+        input: new.input.clone(),
+        fresh: true,
+        crashed: false,
+        resumed: false,
+        control: Arc::new(RunControl::default()),
     }
+}
+
+pub(crate) fn check_texts(run: &StartRun, input_bytes: usize) -> Result<(), EngineError> {
+    check_payload("the input", input_bytes)?;
     check_text("the workflow's name", &run.workflow, NAME_LIMIT_BYTES)?;
     check_text("the actor", &run.actor, KEY_LIMIT_BYTES)?;
     for (what, text, limit) in [
@@ -477,15 +594,20 @@ fn check_texts(run: &StartRun, input_bytes: usize) -> Result<(), EngineError> {
         check_text("a label", name, KEY_LIMIT_BYTES)?;
         check_text("a label", value, KEY_LIMIT_BYTES)?;
     }
+    let labels_bytes = run.labels.iter().map(|(name, value)| name.len() + value.len()).sum();
+    if labels_bytes > LABELS_LIMIT_BYTES {
+        let what = "all labels together";
+        return Err(EngineError::TextTooLong { what, size_bytes: labels_bytes, limit_bytes: LABELS_LIMIT_BYTES });
+    }
     Ok(())
 }
 
-fn check_mutation(by: &Mutation) -> Result<(), EngineError> {
+pub(crate) fn check_mutation(by: &Mutation) -> Result<(), EngineError> {
     check_text("the actor", &by.actor, KEY_LIMIT_BYTES)?;
     check_text("the reason", &by.reason, REASON_LIMIT_BYTES)
 }
 
-fn check_text(what: &'static str, text: &str, limit_bytes: usize) -> Result<(), EngineError> {
+pub(crate) fn check_text(what: &'static str, text: &str, limit_bytes: usize) -> Result<(), EngineError> {
     if text.len() <= limit_bytes {
         return Ok(());
     }

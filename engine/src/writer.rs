@@ -18,7 +18,10 @@ use crate::BoxFuture;
 use crate::db::{BUSY_AGAIN_MS, is_busy};
 use crate::error::{EngineError, WriteError, storage};
 
-pub(crate) use rows::{AttemptWrite, ClaimedRun, NewRun, RunChange, RunWrite, StartAnswer, StepWrite, TakeQueued};
+pub(crate) use batch::start_within;
+pub(crate) use rows::{
+    AttemptWrite, BeatWrite, ClaimedRun, NewRun, RunChange, RunWrite, StartAnswer, StepWrite, TakeQueued,
+};
 
 /// How many requests one transaction takes at most: enough that the fsync costs nothing beside the rows, few enough that
 /// a caller waits milliseconds.

@@ -1,8 +1,8 @@
 //! What a cancelled publish leaves behind: its seal is taken back, so that no repair makes live what a person stopped.
 //!
 //! The narrow repair (*catalog* §6.7) cannot tell a seal that a crash interrupted from one that a person cancelled; the
-//! journal of the runs can. So the entry goes when the run ends as cancelled, and, should the process have died just
-//! then, before the product's next publish begins.
+//! journal of the runs can. The workflow takes the entry back when it is told of the cancel; should that have failed, the
+//! entry goes here, when the cancel is told of, or before the product's next publish begins.
 
 use std::sync::Arc;
 
@@ -113,6 +113,18 @@ pub async fn take_back_all(world: &World, reader: &Reader, product_id: &ProductI
         {
             remove_entry(world, &product_id, &edition_id).await?;
         }
+    }
+    Ok(())
+}
+
+/// The same for every product: before the records of runs are deleted, which tell a cancelled seal from a crashed one.
+///
+/// # Errors
+/// As [`take_back`].
+pub async fn take_back_every(world: &World, reader: &Reader) -> Result<(), Ended> {
+    let products = world.store.list(layout::PRODUCTS).map_err(|error| Ended::from(error.to_failure()))?;
+    for product_id in products.folders.iter().filter_map(|name| name.parse().ok()) {
+        take_back_all(world, reader, &product_id).await?;
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! One transaction as one string of statements: each hand-off to SQLite's thread costs as much as the commit itself, so
 //! all rows go in as JSON arrays, and only what did not pass comes back.
 
+use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -9,7 +10,9 @@ use engine_rules::position::Position;
 use engine_rules::state::RunState;
 use sqlx::{AssertSqlSafe, Row as _, SqliteConnection};
 
-use super::rows::{AttemptWrite, ClaimedRun, NewRun, RunChange, RunWrite, StartAnswer, StepWrite, TakeQueued};
+use super::rows::{
+    AttemptWrite, BeatWrite, ClaimedRun, NewRun, RunChange, RunWrite, StartAnswer, StepWrite, TakeQueued,
+};
 use crate::id::RunId;
 
 /// What became of a batch, in the order of its requests.
@@ -42,7 +45,7 @@ const COMMIT: &str = "COMMIT;";
 // 7 labels, 8 concurrency_key, 9 concurrency_policy, 10 parent_run_id, 11 origin_run_id, 12 origin_step, 13 schedule,
 // 14 actor, 15 reason, 16 idempotency_key, 17 idempotency_window_ms, 18 owner_no.
 const STARTS: &str = concat!(
-    "SELECT 1, v->>0, i.run_id, i.input_digest FROM (SELECT value AS v FROM jsonb_each($1)) ",
+    "SELECT 1, v->>0, i.run_id, i.input_digest, NOT EXISTS (SELECT 1 FROM run r WHERE r.run_id = i.run_id) FROM (SELECT value AS v FROM jsonb_each($1)) ",
     "JOIN idempotency i ON i.workflow = v->>2 AND i.key = v->>16 WHERE i.expires_at_ms > $2;",
     "SELECT 2, v->>0, (SELECT r.run_id FROM run r WHERE r.concurrency_key = v->>8 AND r.state IN ",
     live!(),
@@ -108,10 +111,29 @@ const STEPS: &str = concat!(
     "started_at_ms = excluded.started_at_ms, ended_at_ms = excluded.ended_at_ms, duration_us = excluded.duration_us;"
 );
 
-// $7 the runs. A row: 0 run_no, 1 epoch, 2 state, 3 output, 4 failure, 5 failed_step, 6 ended_at_ms. Last, because the
-// other statements look at the state that a run had before.
+// $11 the signals that steps take. A row: 0 run_no, 1 epoch, 2 signal_no, 3 the step's place, 4 the time.
+const SIGNALS: &str = concat!(
+    "UPDATE signal SET taken_by = v->>3, taken_at_ms = v->>4 FROM (SELECT value AS v FROM jsonb_each($11)) ",
+    "JOIN run r ON r.run_no = v->>0 AND r.epoch = v->>1 AND r.state IN ",
+    owned!(),
+    " WHERE signal.signal_no = v->>2 AND signal.run_no = v->>0 AND signal.taken_at_ms IS NULL;"
+);
+
+// $12 the signs of life. A row: 0 run_no, 1 epoch, 2 top, 3 iteration, 4 sub, 5 attempt, 6 the time, 7 progress. One that
+// comes after the attempt ended changes nothing.
+const BEATS: &str = concat!(
+    "UPDATE step SET heartbeat_at_ms = v->>6, progress = coalesce(v->>7, progress) ",
+    "FROM (SELECT value AS v FROM jsonb_each($12)) JOIN run r ON r.run_no = v->>0 AND r.epoch = v->>1 AND r.state IN ",
+    owned!(),
+    " WHERE step.run_no = v->>0 AND step.top = v->>2 AND step.iteration = v->>3 AND step.sub = v->>4 ",
+    "AND step.attempt = v->>5 AND step.state = 'running';"
+);
+
+// $7 the runs. A row: 0 run_no, 1 epoch, 2 state, 3 output, 4 failure, 5 failed_step, 6 ended_at_ms, 7 wake_at_ms,
+// 8 is_released. Last, because the other statements look at the state that a run had before.
 const RUNS: &str = concat!(
-    "UPDATE run SET state = v->>2, output = v->>3, failure = v->>4, failed_step = v->>5, ended_at_ms = v->>6 ",
+    "UPDATE run SET state = v->>2, output = v->>3, failure = v->>4, failed_step = v->>5, ended_at_ms = v->>6, ",
+    "wake_at_ms = v->>7, owner_no = CASE WHEN v->>8 THEN NULL ELSE owner_no END ",
     "FROM (SELECT value AS v FROM jsonb_each($7)) WHERE run.run_no = v->>0 AND run.epoch = v->>1 AND run.state IN ",
     owned!(),
     ";"
@@ -142,15 +164,22 @@ pub(crate) struct Batch {
     attempts: Rows,
     steps: Rows,
     runs: Rows,
+    signals: Rows,
+    beats: Rows,
     take: Option<TakeQueued>,
 }
 
 impl Batch {
-    pub fn new(starts: &[Box<NewRun>], writes: &[Box<RunWrite>], take: Option<&TakeQueued>, now_ms: i64) -> Self {
+    pub fn new(
+        starts: &[impl Borrow<NewRun>],
+        writes: &[Box<RunWrite>],
+        take: Option<&TakeQueued>,
+        now_ms: i64,
+    ) -> Self {
         let mut batch = Self {
             sql: Arc::from(""),
             starts: Rows::new(),
-            new_runs: starts.iter().map(|run| run.run_id).collect(),
+            new_runs: starts.iter().map(|run| run.borrow().run_id).collect(),
             now_ms,
             writes: writes.len(),
             fences: Rows::new(),
@@ -158,10 +187,12 @@ impl Batch {
             attempts: Rows::new(),
             steps: Rows::new(),
             runs: Rows::new(),
+            signals: Rows::new(),
+            beats: Rows::new(),
             take: take.cloned(),
         };
         for (index, run) in starts.iter().enumerate() {
-            batch.add_start(index, run);
+            batch.add_start(index, run.borrow());
         }
         for (index, write) in writes.iter().enumerate() {
             batch.fences.begin().usize(index).i64(write.run_no).i64(write.epoch).end();
@@ -173,6 +204,14 @@ impl Batch {
             }
             if let Some(step) = &write.step {
                 batch.add_step(write, step);
+            }
+            if let (Some(signal_no), Some(step)) = (write.take_signal, &write.step) {
+                let (place, at_ms) = (step.position.to_string(), step.ended_at_ms.unwrap_or(now_ms));
+                let row = batch.signals.begin().i64(write.run_no).i64(write.epoch).i64(signal_no);
+                row.text(&place).i64(at_ms).end();
+            }
+            if let Some(beat) = &write.beat {
+                batch.add_beat(write, beat);
             }
             if let Some(run) = &write.run {
                 batch.add_run(write, run);
@@ -246,6 +285,18 @@ impl Batch {
             .end();
     }
 
+    fn add_beat(&mut self, write: &RunWrite, beat: &BeatWrite) {
+        self.beats
+            .begin()
+            .i64(write.run_no)
+            .i64(write.epoch)
+            .place(beat.position)
+            .i64(i64::from(beat.attempt))
+            .i64(beat.at_ms)
+            .opt_text(beat.progress.as_deref())
+            .end();
+    }
+
     fn add_run(&mut self, write: &RunWrite, run: &RunChange) {
         self.runs
             .begin()
@@ -256,6 +307,8 @@ impl Batch {
             .failure(run.failure.as_ref())
             .opt_text(run.failed_step.as_deref())
             .opt_i64(run.ended_at_ms)
+            .opt_i64(run.wake_at_ms)
+            .i64(i64::from(run.is_released))
             .end();
     }
 
@@ -268,6 +321,8 @@ impl Batch {
             (&self.abandons, ABANDONS),
             (&self.attempts, ATTEMPTS),
             (&self.steps, STEPS),
+            (&self.signals, SIGNALS),
+            (&self.beats, BEATS),
             (&self.runs, RUNS),
         ] {
             if !rows.is_empty() {
@@ -294,6 +349,8 @@ impl Batch {
             .bind(self.take.as_ref().map(|take| take.owner_no))
             .bind(self.take.as_ref().and_then(|take| take.only).map(|run_id| run_id.to_string()))
             .bind(self.take.as_ref().map(|take| i64::try_from(take.most).unwrap_or(i64::MAX)))
+            .bind(self.signals.json())
+            .bind(self.beats.json())
             .fetch_all(connection)
             .await?;
         let mut started: HashMap<RunId, StartAnswer> = HashMap::new();
@@ -303,7 +360,8 @@ impl Batch {
             match row.try_get::<i64, _>(0)? {
                 1 => {
                     let run_id = parse_id(&row.try_get::<String, _>(2)?)?;
-                    let answer = StartAnswer::Existing { run_id, input_digest: row.try_get(3)? };
+                    let answer =
+                        StartAnswer::Existing { run_id, input_digest: row.try_get(3)?, purged: row.try_get(4)? };
                     started.insert(self.new_run(row.try_get(1)?)?, answer);
                 }
                 2 => {
@@ -340,6 +398,20 @@ impl Batch {
         let run = usize::try_from(index).ok().and_then(|index| self.new_runs.get(index));
         run.copied().ok_or_else(|| unexpected("an index", &index.to_string()))
     }
+}
+
+/// Starts the runs within a transaction of the caller's, and answers each in their order. The runs of one call do not see
+/// each other: those that a common key keeps apart need a call each.
+pub(crate) async fn start_within(
+    connection: &mut SqliteConnection,
+    runs: &[&NewRun],
+    now_ms: i64,
+) -> Result<Vec<StartAnswer>, sqlx::Error> {
+    if runs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let batch = Batch { sql: STARTS.into(), ..Batch::new(runs, &[], None, now_ms) };
+    Ok(batch.commit(connection).await?.starts)
 }
 
 fn saturate(value: u64) -> i64 {

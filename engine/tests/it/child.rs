@@ -6,10 +6,11 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use engine::{EngineContext, KeyPolicy, Registry, Start, StartRun};
+use engine::{EngineContext, KeyPolicy, PurgePlan, Registry, Start, StartRun};
 use engine_rules::context::{Context, Interrupt, StepDef};
 use engine_rules::crash;
 use engine_rules::failure::Disposition;
+use engine_rules::retention::Cutoff;
 use engine_rules::retry::RetryPolicy;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -25,12 +26,18 @@ pub enum Order {
     Run { workflow: String, point: String, hit: u32 },
     /// Resumes the one interrupted run and drives it, and aborts at the `hit`th meeting of the point.
     Resume { point: String, hit: u32 },
+    /// Carries out a run until it is blocked, then cancels it, and aborts at the point.
+    Cancel { point: String },
     /// Waits for the file `go`, then starts a run with the key `the key`, and prints what came of it.
     Race,
     /// Waits for the file `go`, then opens the engine and carries out a run.
     Open,
     /// Starts this many runs and carries them out, eight at once.
     Many { runs: u32 },
+    /// Fires the schedules that are due, and aborts at the `hit`th meeting of the point.
+    Fire { point: String, hit: u32 },
+    /// Purges what ended before.
+    Purge { ended_before_ms: i64 },
 }
 
 fn command(state: &Path, order: &Order) -> Command {
@@ -74,6 +81,8 @@ const SECOND: StepDef<usize, usize> = StepDef::new("second", "work.second", QUIC
 const THIRD: StepDef<usize, usize> = StepDef::new("third", "work.third", QUICK);
 const ONCE: StepDef<(), usize> = StepDef::new("once", "work.first", RetryPolicy::NEVER);
 const REFUSED: StepDef<(), usize> = StepDef::new("refused", "work.refused", QUICK);
+const SLOWER: StepDef<(), usize> = StepDef::new("slow", "work.slower", QUICK);
+const STUCK: StepDef<(), ()> = StepDef::new("stuck", "work.stuck", QUICK);
 const SLOW: StepDef<(), usize> = StepDef::new("slow", "work.slow", QUICK);
 
 /// Three steps, each of which gives how many bodies ran before it: another number whenever it runs again.
@@ -107,10 +116,35 @@ pub async fn refused<C: Context>(ctx: &mut C, _input: ()) -> Result<String, Inte
     let refusal = match ctx.step(&REFUSED, &()).await {
         Ok(_) => "no refusal".to_owned(),
         Err(Interrupt::Failed(failure)) => serde_json::to_string(&failure).expect("a failure is JSON"),
-        Err(Interrupt::Suspended) => return Err(Interrupt::Suspended),
+        Err(interrupt) => return Err(interrupt),
     };
     ctx.step(&SLOW, &()).await?;
     Ok(refusal)
+}
+
+/// A step, a wait, a signal or none, a step.
+pub async fn waits<C: Context>(ctx: &mut C, _input: ()) -> Result<(usize, Option<u32>, usize), Interrupt> {
+    let first = ctx.step(&FIRST, &()).await?;
+    let begun_at_ms = ctx.now_ms().await?;
+    ctx.sleep_until("a_while", begun_at_ms + 100).await?;
+    let word = ctx.signal("word", Some(begun_at_ms + 200)).await?;
+    let second = ctx.step(&SECOND, &first).await?;
+    Ok((first, word, second))
+}
+
+/// A step, one that blocks, and where the run is cancelled there, one that cleans up.
+pub async fn stuck<C: Context>(ctx: &mut C, _input: ()) -> Result<(), Interrupt> {
+    let first = ctx.step(&FIRST, &()).await?;
+    match ctx.step(&STUCK, &()).await {
+        Err(Interrupt::Cancelled) => ctx.step(&THIRD, &first).await.map(|_| ()),
+        other => other,
+    }
+}
+
+/// A slow step and another.
+pub async fn slow_then<C: Context>(ctx: &mut C, _input: ()) -> Result<(usize, usize), Interrupt> {
+    let slow = ctx.step(&SLOWER, &()).await?;
+    Ok((slow, ctx.step(&SECOND, &slow).await?))
 }
 
 /// One slow step.
@@ -125,6 +159,10 @@ pub fn work_registry(log: &Log) -> Registry {
     registry.workflow("once", 1, once::<EngineContext>);
     registry.workflow("refused", 1, refused::<EngineContext>);
     registry.workflow("slow", 1, slow::<EngineContext>);
+    registry.workflow("stuck", 1, stuck::<EngineContext>);
+    registry.workflow("slow_then", 1, slow_then::<EngineContext>);
+    registry.activity("work.stuck", |_ctx, (): ()| async { Err::<(), _>(Broken("a person", Disposition::Operator)) });
+    registry.workflow("waits", 1, waits::<EngineContext>);
     for name in ["first", "second", "third"] {
         let log = log.clone();
         let body = move || {
@@ -141,6 +179,15 @@ pub fn work_registry(log: &Log) -> Registry {
     }
     registry.activity("work.refused", |_ctx, (): ()| async {
         Err::<usize, _>(Broken("no: \"é\" is not a key", Disposition::Terminal))
+    });
+    let slower = log.clone();
+    registry.activity("work.slower", move |_ctx, (): ()| {
+        let log = slower.clone();
+        async move {
+            log.add("slow");
+            crate::support::sleep_ms(1_000).await;
+            Ok::<_, Broken>(log.lines().len())
+        }
     });
     let log = log.clone();
     registry.activity("work.slow", move |_ctx, (): ()| {
@@ -189,6 +236,20 @@ async fn obeys() {
             let outcome = engine.drive(runs[0]).await.expect("it is driven");
             panic!("{outcome:?} without meeting the point");
         }
+        Order::Cancel { point } => {
+            let engine = open(&state, work_registry(&log)).await;
+            let run = start(&engine, StartRun::new("stuck", json!(null), "child")).await;
+            crate::support::blocked(engine.drive(run).await.expect("it is driven"));
+            abort_at(point, 1);
+            engine.cancel(run, &crate::support::jane()).await.expect("it is cancelled");
+            panic!("it was cancelled without meeting the point");
+        }
+        Order::Fire { point, hit } => {
+            let engine = open(&state, registry()).await;
+            abort_at(point, hit);
+            let fired = engine.fire_due_schedules().await.expect("the ticks are decided");
+            panic!("{fired:?} without meeting the point");
+        }
         Order::Race => {
             let engine = open(&state, registry()).await;
             log.add("ready");
@@ -206,6 +267,11 @@ async fn obeys() {
             let run = start(&engine, StartRun::new("sum", json!([1, 2]), "child")).await;
             assert_eq!(crate::support::succeeded(engine.drive(run).await.expect("it is driven")), json!(6));
             engine.close().await;
+        }
+        Order::Purge { ended_before_ms } => {
+            let engine = open(&state, registry()).await;
+            let cutoff = Cutoff { ended_before_ms, failed_ended_before_ms: None };
+            engine.purge(PurgePlan::new(cutoff, crate::support::jane())).await.expect("it is purged");
         }
         Order::Many { runs } => {
             let engine = open(&state, registry()).await;
