@@ -1,6 +1,6 @@
 //! Becoming the owner of a run: from the queue, from a dead process, or by a person's word.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use engine_rules::crash;
@@ -76,7 +76,8 @@ impl Standing {
         let state = RunState::from_name(&state).ok_or_else(|| corrupt(&state, "a state of a run"))?;
         let owner = match (owner_no, owner_id) {
             (Some(owner_no), _) if owner_no == inner.owner_no => {
-                if (!asking && inner.active().contains_key(&run_id)) || inner.ready().contains_key(&run_id) {
+                // In this order: a run goes from the one into the other, and is entered there first.
+                if inner.ready().contains_key(&run_id) || (!asking && inner.active().contains_key(&run_id)) {
                     OwnerState::HereActive
                 } else {
                     OwnerState::HereIdle
@@ -263,9 +264,14 @@ pub(crate) async fn interrupted(inner: &Arc<Inner>) -> Result<Vec<RunId>, Engine
     if !doubtful {
         return Ok(runs);
     }
-    // Those of this process may have been taken a moment ago, and be about to be driven.
+    // Those of this process may have been taken a moment ago, and be about to be driven; or have ended since they were
+    // read.
     let _settled = inner.claims.write().await;
-    Ok(look(inner).await?.0)
+    let mut here: HashSet<RunId> = inner.ready().keys().copied().collect();
+    here.extend(inner.active().keys());
+    let (mut runs, _) = look(inner).await?;
+    runs.retain(|run| !here.contains(run));
+    Ok(runs)
 }
 
 /// The runs that look interrupted, and whether one of them is this process's own.

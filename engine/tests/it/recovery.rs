@@ -356,3 +356,40 @@ async fn the_same_zombie_is_found_once_and_its_lock_is_cleared() {
     assert_eq!(owners(folder.path()), 3, "the next who opens the state clears it away");
     three.close().await;
 }
+
+/// Between the commit that takes a run and the moment when somebody here works on it, it looks as if nobody did.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_was_taken_a_moment_ago_is_not_found_interrupted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let engine = open(folder.path(), worker_registry(folder.path())).await;
+    for number in 0..300 {
+        let run = StartRun { detached: true, ..StartRun::new("sum", json!([number, 2]), "jane") };
+        start(&engine, run).await;
+    }
+    let mut working = tokio::task::JoinSet::new();
+    working.spawn({
+        let engine = engine.clone();
+        async move { engine.drain(4).await.expect("it drains") }
+    });
+    working.spawn({
+        let engine = engine.clone();
+        async move {
+            for number in 0..200 {
+                let run = start(&engine, StartRun::new("sum", json!([number, 2]), "jane")).await;
+                succeeded(engine.drive(run).await.expect("it is driven"));
+            }
+            200
+        }
+    });
+    let mut sweeps = 0;
+    while !working.is_empty() && sweeps < 100_000 {
+        assert_eq!(engine.interrupted().await.expect("they are listed"), [], "sweep {sweeps}");
+        sweeps += 1;
+        while let Some(done) = working.try_join_next() {
+            done.expect("no panic");
+        }
+    }
+    assert!(sweeps > 20, "{sweeps} sweeps");
+    let runs = runs(&engine).await;
+    assert!(runs.len() == 500 && runs.iter().all(|run| (run.state, run.epoch) == (RunState::Succeeded, 1)));
+}
