@@ -21,6 +21,7 @@ use crate::error::{EngineError, WriteError};
 use crate::events::EventKind;
 use crate::id::RunId;
 use crate::journal::Recorded;
+use crate::slots::Slot;
 use crate::writer::{RunChange, RunWrite, StepWrite};
 
 /// A section is started again at most this often before a person must look: without a limit, a section that kills its
@@ -52,6 +53,10 @@ pub(crate) struct RunHandle {
     /// A person let it go on.
     pub resumed: bool,
     pub cancel: CancelToken,
+    /// What the journal holds of it, where that was read together with others.
+    pub recorded: Option<Vec<Recorded>>,
+    /// Its place among the runs that are at work.
+    pub slot: Slot,
 }
 
 /// Why a run does not go on in this process.

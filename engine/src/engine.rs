@@ -12,7 +12,7 @@ use engine_rules::failure::Failure;
 use engine_rules::limits::{KEY_LIMIT_BYTES, NAME_LIMIT_BYTES, PAYLOAD_LIMIT_BYTES, REASON_LIMIT_BYTES};
 use serde_json::Value;
 use sqlx::SqlitePool;
-use tokio::sync::broadcast;
+use tokio::sync::{RwLock, broadcast};
 
 use crate::clock::SystemClock;
 use crate::context::RunHandle;
@@ -24,6 +24,7 @@ use crate::owner::OwnerLock;
 use crate::read::Reader;
 use crate::registry::Registry;
 use crate::runner;
+use crate::slots::Slot;
 use crate::writer::{NewRun, StartAnswer, Writer};
 
 /// How many connections read at most: enough to resume many runs at once, few enough to stay small.
@@ -217,6 +218,9 @@ pub(crate) struct Inner {
     pub active: Mutex<HashMap<RunId, CancelToken>>,
     /// The runs that belong to this process and that nobody drives yet.
     pub ready: Mutex<HashMap<RunId, RunHandle>>,
+    /// Read by who makes a run this process's, until it is among the active or the ready: who asks which runs of this
+    /// process nobody works on must not see it in between.
+    pub arriving: RwLock<()>,
     /// Held for as long as the engine lives.
     pub lock: OwnerLock,
 }
@@ -271,6 +275,7 @@ impl Engine {
             owner_no,
             active: Mutex::new(HashMap::new()),
             ready: Mutex::new(HashMap::new()),
+            arriving: RwLock::new(()),
             lock,
         });
         runner::clear_dead_locks(&inner).await;
@@ -327,9 +332,12 @@ impl Engine {
             crashed: false,
             resumed: false,
             cancel: CancelToken::new(),
+            recorded: None,
+            slot: Slot::default(),
         };
         let (key, digest) = (new.idempotency_key.clone(), new.input_digest.clone());
         crash::point("engine.run_row.before");
+        let _arriving = inner.arriving.read().await;
         let answer = inner.writer.start(new).await?;
         crash::point("engine.run_row.after");
         match answer {
@@ -379,6 +387,17 @@ impl Engine {
     /// [`EngineError::OwnedElsewhere`] when its owner lives, or another was faster; [`EngineError::WrongState`].
     pub async fn take_over(&self, run_id: RunId) -> Result<(), EngineError> {
         runner::take_over(&self.0, run_id).await
+    }
+
+    /// Takes over all interrupted runs, oldest first and many in one transaction, and carries them out, at most `in_flight`
+    /// at work at once, until none is left. Answers how many it took. What another process takes at the same time is left
+    /// to it; runs that this process works on are never taken. After an error of the database the runs that were begun
+    /// land first; the others stay interrupted, so calling it again is safe.
+    ///
+    /// # Errors
+    /// [`EngineError::Storage`].
+    pub async fn recover(&self, in_flight: usize) -> Result<u64, EngineError> {
+        runner::recover(&self.0, in_flight).await
     }
 
     /// Lets a run go on that is blocked, paused or interrupted: by a person, so the attempts of its open step before now no

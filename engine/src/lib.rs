@@ -42,6 +42,7 @@ mod owner;
 mod read;
 mod registry;
 mod runner;
+mod slots;
 mod writer;
 
 use std::future::Future;

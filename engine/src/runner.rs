@@ -1,6 +1,8 @@
 //! Who works on which run, and carrying it out.
 
 mod claim;
+pub(crate) mod crew;
+mod interrupted;
 mod owners;
 
 use std::sync::Arc;
@@ -11,9 +13,7 @@ use engine_rules::crash;
 use engine_rules::failure::{Disposition, Failure};
 use engine_rules::state::{RunEvent, RunState};
 use serde_json::Value;
-use tokio::task::JoinSet;
 
-use crate::BoxFuture;
 use crate::catch::Caught;
 use crate::context::{End, EngineContext, RunHandle, operator};
 use crate::engine::{Inner, Outcome};
@@ -25,6 +25,7 @@ use crate::registry::{WorkflowEnd, panicked};
 use crate::writer::{RunChange, RunWrite};
 
 pub(crate) use claim::{cancel, interrupted, resume, take_over};
+pub(crate) use crew::{drain, recover};
 pub(crate) use owners::{clear_dead_locks, end_owner, keep_alive, register_owner};
 
 /// Marks a run as worked on in this process, for as long as it is held.
@@ -70,48 +71,6 @@ pub(crate) async fn drive(inner: &Arc<Inner>, run_id: RunId) -> Result<Outcome, 
     task.await.map_err(|_| EngineError::Closed)?
 }
 
-/// Takes from the queue what fits into the flight, until nothing is left.
-pub(crate) async fn drain(inner: &Arc<Inner>, in_flight: usize) -> Result<u64, EngineError> {
-    let in_flight = in_flight.max(1);
-    let mut flight: JoinSet<Result<Outcome, EngineError>> = JoinSet::new();
-    let mut taking: Option<BoxFuture<'_, Result<Vec<RunHandle>, EngineError>>> = None;
-    let mut taken = 0;
-    let mut found_none = false;
-    loop {
-        // Refilled when half of it has landed, because one statement takes many; and while the rest still flies.
-        let room = in_flight - flight.len().min(in_flight);
-        if room * 2 >= in_flight && !found_none && taking.is_none() {
-            taking = Some(Box::pin(claim::claim_queued(inner, room)));
-        }
-        let handles = tokio::select! {
-            handles = async { taking.as_mut()?.await.into() }, if taking.is_some() => handles,
-            Some(landed) = flight.join_next() => {
-                landed.map_err(|_| EngineError::Closed)??;
-                // What ended may have held the key that a run in the queue waits for.
-                found_none = false;
-                None
-            }
-            else => return Ok(taken),
-        };
-        let Some(handles) = handles else { continue };
-        taking = None;
-        let handles: Vec<RunHandle> = handles?;
-        found_none = handles.is_empty();
-        taken += handles.len() as u64;
-        for handle in handles {
-            match Active::enter(inner, handle.run_id, handle.cancel.clone()) {
-                Ok(active) => {
-                    flight.spawn(run_to_end(active, handle));
-                }
-                // Somebody here waits for this very run: it is theirs.
-                Err(_) => {
-                    inner.ready().insert(handle.run_id, handle);
-                }
-            }
-        }
-    }
-}
-
 async fn run_to_end(active: Active, handle: RunHandle) -> Result<Outcome, EngineError> {
     let inner = active.inner.clone();
     let run_id = handle.run_id;
@@ -137,10 +96,11 @@ async fn run_to_end(active: Active, handle: RunHandle) -> Result<Outcome, Engine
     outcome
 }
 
-async fn carry_out(inner: Arc<Inner>, handle: RunHandle) -> Result<Outcome, EngineError> {
-    let recorded = match handle.fresh {
-        true => Vec::new(),
-        false => journal::load(&inner.readers, inner.clock.as_ref(), handle.run_no).await?,
+async fn carry_out(inner: Arc<Inner>, mut handle: RunHandle) -> Result<Outcome, EngineError> {
+    let recorded = match (handle.fresh, handle.recorded.take()) {
+        (true, _) => Vec::new(),
+        (false, Some(recorded)) => recorded,
+        (false, None) => journal::load(&inner.readers, inner.clock.as_ref(), handle.run_no).await?,
     };
     let nothing_recorded = recorded.is_empty();
     let (workflow, version, input) = (handle.workflow.clone(), handle.version, handle.input.clone());

@@ -12,13 +12,15 @@ use serde_json::Value;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row as _, SqliteConnection};
 
+use super::interrupted::{self, Interrupted, Whose};
 use crate::context::RunHandle;
 use crate::db::patient;
 use crate::engine::{Inner, Mutation, Outcome};
 use crate::error::{EngineError, storage};
 use crate::id::RunId;
 use crate::owner::{is_alive, probe};
-use crate::writer::{ClaimedRun, TakeQueued};
+use crate::slots::Slot;
+use crate::writer::{ClaimedRun, Take, TakeQueued};
 
 /// How often a run in the queue looks whether it may begin, in milliseconds.
 const QUEUE_LOOK_MS: u64 = 200;
@@ -29,21 +31,22 @@ pub(super) enum Claimed {
 }
 
 /// What decides about a run.
-struct Standing {
-    run_no: i64,
-    state: RunState,
-    epoch: i64,
-    owner: OwnerState,
+pub(super) struct Standing {
+    pub run_no: i64,
+    pub state: RunState,
+    pub epoch: i64,
+    pub owner_no: Option<i64>,
+    pub owner: OwnerState,
     pid: i64,
     host: String,
 }
 
-const STANDING: &str = "SELECT r.run_no, r.run_id, r.state, r.epoch, r.owner_no, o.owner_id, o.pid, o.host, \
+pub(super) const STANDING: &str = "SELECT r.run_no, r.run_id, r.state, r.epoch, r.owner_no, o.owner_id, o.pid, o.host, \
      o.lease_until_at_ms FROM run r LEFT JOIN owner o ON o.owner_no = r.owner_no";
 
 impl Standing {
     /// `asking`: whether the caller itself is who has the run marked as active here.
-    fn read(
+    pub(super) fn read(
         inner: &Inner,
         row: &SqliteRow,
         asking: bool,
@@ -87,7 +90,8 @@ impl Standing {
             }
             (_, None) | (None, Some(_)) => OwnerState::None,
         };
-        let standing = Self { run_no, state, epoch, owner, pid: pid.unwrap_or(0), host: host.unwrap_or_default() };
+        let (pid, host) = (pid.unwrap_or(0), host.unwrap_or_default());
+        let standing = Self { run_no, state, epoch, owner_no, owner, pid, host };
         Ok((run_id, standing))
     }
 
@@ -130,11 +134,12 @@ pub(super) async fn claim(inner: &Arc<Inner>, run_id: RunId) -> Result<Claimed, 
         }
         match plan_run(standing.state, standing.owner) {
             RunPlan::Leave => return Err(standing.not_free(run_id, "be driven")),
-            RunPlan::TakeOver => {
-                let state = transition(standing.state, RunEvent::TakeOver)?;
-                let handle = seize(inner, run_id, &standing, state, How::Crashed, None).await?;
-                return Ok(Claimed::Mine(Box::new(handle)));
-            }
+            RunPlan::TakeOver => match take_one(inner, run_id, &standing).await? {
+                Some(handle) => return Ok(Claimed::Mine(Box::new(handle))),
+                // Another part of this process was faster, and left it to whoever drives it: us.
+                None if inner.ready().contains_key(&run_id) => {}
+                None => return Err(Standing::of(inner, run_id, false).await?.not_free(run_id, "be taken over")),
+            },
             RunPlan::Claim => match take_queued(inner, Some(run_id), 1).await?.pop() {
                 Some(handle) => return Ok(Claimed::Mine(Box::new(handle))),
                 None => inner.clock.sleep_ms(QUEUE_LOOK_MS).await,
@@ -150,18 +155,38 @@ pub(super) async fn claim_queued(inner: &Arc<Inner>, most: usize) -> Result<Vec<
 
 async fn take_queued(inner: &Arc<Inner>, only: Option<RunId>, most: usize) -> Result<Vec<RunHandle>, EngineError> {
     let take = TakeQueued { owner_no: inner.owner_no, only, most };
-    let runs = inner.writer.take_queued(take).await?;
+    let runs = inner.writer.take(Take::Queued(take)).await?;
     Ok(runs.into_iter().map(|run| handle(run, How::Queued)).collect())
 }
 
-#[derive(Clone, Copy)]
-enum How {
-    Queued,
-    Crashed,
-    Resumed { crashed: bool },
+/// The one run, taken over; `None` when somebody was faster.
+async fn take_one(inner: &Arc<Inner>, run_id: RunId, standing: &Standing) -> Result<Option<RunHandle>, EngineError> {
+    let Some(run) = Interrupted::of(run_id, standing) else { return Ok(None) };
+    Ok(interrupted::take(inner, &[run]).await?.pop())
 }
 
-fn handle(run: ClaimedRun, how: How) -> RunHandle {
+#[derive(Debug, Clone, Copy)]
+pub(super) enum How {
+    Queued,
+    /// Given back between two steps: nothing was under way.
+    GivenBack,
+    Crashed,
+    Resumed {
+        crashed: bool,
+    },
+}
+
+impl How {
+    /// How a run comes here that is taken from `owner`.
+    pub(super) const fn taken_from(owner: OwnerState) -> Self {
+        match owner {
+            OwnerState::None => Self::GivenBack,
+            OwnerState::Alive | OwnerState::Dead | OwnerState::HereActive | OwnerState::HereIdle => Self::Crashed,
+        }
+    }
+}
+
+pub(super) fn handle(run: ClaimedRun, how: How) -> RunHandle {
     let cancel = CancelToken::new();
     if run.cancel_requested {
         cancel.cancel();
@@ -177,6 +202,8 @@ fn handle(run: ClaimedRun, how: How) -> RunHandle {
         crashed: matches!(how, How::Crashed | How::Resumed { crashed: true }),
         resumed: matches!(how, How::Resumed { .. }),
         cancel,
+        recorded: None,
+        slot: Slot::default(),
     }
 }
 
@@ -189,23 +216,8 @@ fn transition(state: RunState, event: RunEvent) -> Result<RunState, EngineError>
 }
 
 pub(crate) async fn interrupted(inner: &Arc<Inner>) -> Result<Vec<RunId>, EngineError> {
-    let rows = patient(inner.clock.as_ref(), || {
-        sqlx::query(sqlx::AssertSqlSafe(format!(
-            "{STANDING} WHERE r.state IN ('running', 'waiting') \
-             AND r.state IN ('queued', 'running', 'waiting', 'paused', 'blocked') ORDER BY r.run_no"
-        )))
-        .fetch_all(&inner.readers)
-    });
-    let rows = rows.await.map_err(storage("read the runs"))?;
-    let mut probed = HashMap::new();
-    let mut runs = Vec::new();
-    for row in &rows {
-        let (run_id, standing) = Standing::read(inner, row, false, &mut probed)?;
-        if plan_run(standing.state, standing.owner) == RunPlan::TakeOver {
-            runs.push(run_id);
-        }
-    }
-    Ok(runs)
+    let runs = interrupted::find(inner, Whose::OursToo, usize::MAX).await?;
+    Ok(runs.into_iter().map(|run| run.run_id).collect())
 }
 
 pub(crate) async fn take_over(inner: &Arc<Inner>, run_id: RunId) -> Result<(), EngineError> {
@@ -213,8 +225,10 @@ pub(crate) async fn take_over(inner: &Arc<Inner>, run_id: RunId) -> Result<(), E
     if plan_run(standing.state, standing.owner) != RunPlan::TakeOver {
         return Err(standing.not_free(run_id, "be taken over"));
     }
-    let state = transition(standing.state, RunEvent::TakeOver)?;
-    let handle = seize(inner, run_id, &standing, state, How::Crashed, None).await?;
+    let _arriving = inner.arriving.read().await;
+    let Some(handle) = take_one(inner, run_id, &standing).await? else {
+        return Err(Standing::of(inner, run_id, false).await?.not_free(run_id, "be taken over"));
+    };
     inner.ready().insert(run_id, handle);
     Ok(())
 }
@@ -232,6 +246,7 @@ pub(crate) async fn resume(inner: &Arc<Inner>, run_id: RunId, by: &Mutation) -> 
         }
     };
     let state = transition(standing.state, event)?;
+    let _arriving = inner.arriving.read().await;
     let handle = seize(inner, run_id, &standing, state, How::Resumed { crashed }, Some(by)).await?;
     inner.ready().insert(run_id, handle);
     Ok(())

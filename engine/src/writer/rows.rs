@@ -141,6 +141,37 @@ pub(crate) struct TakeQueued {
     pub most: usize,
 }
 
+/// Runs to be taken from owners that were found dead, or that gave them back.
+#[derive(Debug, Clone)]
+pub(crate) struct TakeOver {
+    pub owner_no: i64,
+    pub runs: Vec<Fence>,
+}
+
+/// A run as it stood when it was decided to take it: whoever was faster changed one of these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Fence {
+    pub run_no: i64,
+    pub epoch: i64,
+    pub owner_no: Option<i64>,
+}
+
+/// Runs to be taken, from one side or the other.
+#[derive(Debug, Clone)]
+pub(crate) enum Take {
+    Queued(TakeQueued),
+    Over(TakeOver),
+}
+
+impl Take {
+    pub fn owner_no(&self) -> i64 {
+        match self {
+            Self::Queued(take) => take.owner_no,
+            Self::Over(take) => take.owner_no,
+        }
+    }
+}
+
 /// A run that now belongs to whoever asked.
 #[derive(Debug)]
 pub(crate) struct ClaimedRun {
