@@ -42,6 +42,7 @@ mod owner;
 mod read;
 mod registry;
 mod runner;
+mod serve;
 mod slots;
 mod writer;
 
@@ -56,6 +57,7 @@ pub use events::{Event, EventKind, Events};
 pub use id::RunId;
 pub use read::{AttemptRow, AuditRow, OwnerRow, Reader, RunDetail, RunFilter, RunRow, StepRow};
 pub use registry::{Registry, WorkflowFn};
+pub use serve::{Periodic, ServeOptions, ServeReport};
 
 type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 

@@ -26,6 +26,7 @@ use crate::writer::{RunChange, RunWrite};
 
 pub(crate) use claim::{cancel, interrupted, resume, take_over};
 pub(crate) use crew::{drain, recover};
+pub(crate) use interrupted::Whose;
 pub(crate) use owners::{clear_dead_locks, end_owner, keep_alive, register_owner};
 
 /// Marks a run as worked on in this process, for as long as it is held.
