@@ -1,12 +1,15 @@
 //! The workflow's view on top of the journal.
 
+mod attempt;
 mod body;
+mod children;
+mod stop;
+mod wait;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use engine_rules::activity::CancelToken;
-use engine_rules::context::{Context, Interrupt, StepDef};
+use engine_rules::context::{ChildDef, ChildEnd, ChildStart, Context, Interrupt, StepDef};
 use engine_rules::digest::{canonical_json, digest_text};
 use engine_rules::failure::{Disposition, Failure};
 use engine_rules::limits::{HISTORY_LIMIT_STEPS, NAME_LIMIT_BYTES};
@@ -16,6 +19,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
+use crate::control::RunControl;
 use crate::engine::Inner;
 use crate::error::{EngineError, WriteError};
 use crate::events::EventKind;
@@ -23,6 +27,9 @@ use crate::id::RunId;
 use crate::journal::Recorded;
 use crate::slots::Slot;
 use crate::writer::{RunChange, RunWrite, StepWrite};
+
+pub(crate) use attempt::tells_of_time;
+pub(crate) use stop::tells_of_cancel;
 
 /// A section is started again at most this often before a person must look: without a limit, a section that kills its
 /// process would do so for ever, because each iteration counts its attempts anew.
@@ -35,6 +42,10 @@ mod kind {
     pub(super) const NEW_ID: &str = "new_id";
     pub(super) const SECTION: &str = "section";
     pub(super) const SECTION_END: &str = "section_end";
+    pub(super) const SLEEP: &str = "sleep";
+    pub(super) const SIGNAL: &str = "signal";
+    pub(super) const CHILD: &str = "child";
+    pub(super) const FAN_OUT: &str = "fan_out";
 }
 
 /// What a run that goes on in this process is known by.
@@ -52,7 +63,7 @@ pub(crate) struct RunHandle {
     pub crashed: bool,
     /// A person let it go on.
     pub resumed: bool,
-    pub cancel: CancelToken,
+    pub control: Arc<RunControl>,
     /// What the journal holds of it, where that was read together with others.
     pub recorded: Option<Vec<Recorded>>,
     /// Its place among the runs that are at work.
@@ -66,6 +77,10 @@ pub(crate) enum End {
     Blocked { failure: Failure, step: Option<String> },
     /// Recorded as cancelled.
     Cancelled,
+    /// Recorded as paused.
+    Paused,
+    /// Recorded as nobody's, for whoever comes first.
+    Released,
     /// Another owner took it over, or it ended.
     Fenced,
     /// The journal cannot be written; nothing was recorded.
@@ -82,6 +97,12 @@ pub struct EngineContext {
     next_top: u32,
     section: Option<Section>,
     crashed: bool,
+    /// Running, or waiting.
+    state: RunState,
+    /// The workflow was told that the run is cancelled: what it still asks for is its clean-up.
+    cleaning: bool,
+    /// What the wait that was looked up last gave, where it had ended before.
+    replayed: Option<String>,
     pub(crate) end: Option<End>,
     /// The last step that failed for good, for the record of the run.
     pub(crate) failed_step: Option<String>,
@@ -115,6 +136,9 @@ impl EngineContext {
             next_top: 1,
             section: None,
             crashed,
+            state: RunState::Running,
+            cleaning: false,
+            replayed: None,
             end: None,
             failed_step: None,
         }
@@ -123,6 +147,11 @@ impl EngineContext {
     /// What the journal holds and the workflow did not ask for, once it returned.
     pub(crate) fn left_over(&self) -> Option<String> {
         self.recorded.front().map(|row| describe(&row.kind, row.section.as_deref(), row.position, &row.name))
+    }
+
+    /// Running, or waiting.
+    pub(crate) fn state(&self) -> RunState {
+        self.state
     }
 
     /// The section that was begun and not ended.
@@ -176,22 +205,30 @@ impl EngineContext {
         RunWrite::new(self.run.run_no, self.run.epoch)
     }
 
-    /// Records that a person must act, with what else is to be recorded.
+    /// Records that a person must act, with what else is to be recorded. A run that is to end does not wait for a person: it
+    /// ends, with this failure to be read.
     pub(crate) async fn block(&mut self, mut write: RunWrite, failure: Failure, step: Option<String>) -> Interrupt {
-        let state = match RunState::Running.after(RunEvent::Block) {
-            Ok(state) => state,
-            Err(fault) => return self.fault(&fault.to_string()),
+        if self.run.control.is_cancelled() {
+            return self.end_cancelled(write, Some(failure), step).await;
+        }
+        let mut change = match self.change(RunEvent::Block) {
+            Ok(change) => change,
+            Err(interrupt) => return interrupt,
         };
-        write.run = Some(RunChange {
-            state,
-            output: None,
-            failure: Some(failure.clone()),
-            failed_step: step.clone(),
-            ended_at_ms: None,
-        });
+        change.failure = Some(failure.clone());
+        change.failed_step.clone_from(&step);
+        write.run = Some(change);
         match self.write(write).await {
             Ok(()) => self.stop(End::Blocked { failure, step }),
             Err(interrupt) => interrupt,
+        }
+    }
+
+    /// How the run stands after `event`.
+    fn change(&mut self, event: RunEvent) -> Result<RunChange, Interrupt> {
+        match self.state.after(event) {
+            Ok(state) => Ok(RunChange::to(state)),
+            Err(fault) => Err(self.fault(&fault.to_string())),
         }
     }
 
@@ -208,9 +245,6 @@ impl EngineContext {
     async fn ask(&mut self, ask: &Ask<'_>) -> Result<Option<Recorded>, Interrupt> {
         if self.end.is_some() {
             return Err(Interrupt::Suspended);
-        }
-        if self.must_stop() {
-            return Err(self.cancelled(self.new_write()).await);
         }
         self.asked += 1;
         if self.asked > HISTORY_LIMIT_STEPS {
@@ -236,7 +270,11 @@ impl EngineContext {
         let position = self.position();
         let same_digest = found.input_digest == ask.digest;
         if found.position == position && found.kind == ask.kind && found.name == ask.name && same_digest {
-            return Ok(self.recorded.pop_front());
+            let found = self.recorded.pop_front();
+            if found.as_ref().is_some_and(|row| row.failure.as_ref().is_some_and(stop::tells_of_cancel)) {
+                return Err(self.told_of_cancel());
+            }
+            return Ok(found);
         }
         let recorded = describe(&found.kind, found.section.as_deref(), found.position, &found.name);
         let requested = describe(ask.kind, self.section.map(|section| section.name), position, ask.name);
@@ -255,25 +293,6 @@ impl EngineContext {
         Err(self.block(self.new_write(), failure, Some(label)).await)
     }
 
-    /// Whether the run was cancelled and may end here: not within a section.
-    fn must_stop(&self) -> bool {
-        self.section.is_none() && self.run.cancel.is_cancelled()
-    }
-
-    /// Records that the run ends here, with what else is to be recorded.
-    async fn cancelled(&mut self, mut write: RunWrite) -> Interrupt {
-        let state = match RunState::Running.after(RunEvent::Cancel) {
-            Ok(state) => state,
-            Err(fault) => return self.fault(&fault.to_string()),
-        };
-        let ended_at_ms = Some(self.inner.clock.now_ms());
-        write.run = Some(RunChange { state, output: None, failure: None, failed_step: None, ended_at_ms });
-        match self.write(write).await {
-            Ok(()) => self.stop(End::Cancelled),
-            Err(interrupt) => interrupt,
-        }
-    }
-
     /// A value that is recorded when the run first comes here.
     async fn value<T>(&mut self, kind: &'static str, mint: impl FnOnce(&Inner) -> T + Send) -> Result<T, Interrupt>
     where
@@ -287,6 +306,7 @@ impl EngineContext {
                 text
             }
             None => {
+                self.before_new(&ask, None).await?;
                 self.crashed = false;
                 let text = serde_json::to_string(&mint(&self.inner)).map_err(|error| self.fault(&error.to_string()))?;
                 let mut write = self.new_write();
@@ -359,7 +379,8 @@ impl Context for EngineContext {
             digest: digest_text(&input),
             input: Some(&input),
         };
-        let text = self.carry_out(&ask, &step.retry).await?;
+        let limits = body::Limits { retry: step.retry, timeout_ms: step.timeout_ms, silence_ms: step.silence_ms };
+        let text = self.carry_out(&ask, &limits).await?;
         match self.decode(&text, step.name) {
             Ok(output) => Ok(output),
             Err(failure) => {
@@ -377,6 +398,38 @@ impl Context for EngineContext {
         self.value(kind::NEW_ID, |inner| inner.clock.new_id()).await
     }
 
+    async fn sleep_until(&mut self, name: &'static str, at_ms: i64) -> Result<(), Interrupt> {
+        self.wait_until(name, at_ms).await
+    }
+
+    async fn signal<T>(&mut self, name: &'static str, deadline_at_ms: Option<i64>) -> Result<Option<T>, Interrupt>
+    where
+        T: Serialize + DeserializeOwned + Send,
+    {
+        self.wait_for_signal(name, deadline_at_ms).await
+    }
+
+    async fn child<I, O>(&mut self, def: &ChildDef<I, O>, child: &ChildStart<I>) -> Result<O, Interrupt>
+    where
+        I: Serialize + Sync,
+        O: Serialize + DeserializeOwned + Send,
+    {
+        self.one_child(def, child).await
+    }
+
+    async fn fan_out<I, O>(
+        &mut self,
+        def: &ChildDef<I, O>,
+        children: &[ChildStart<I>],
+        limit: u32,
+    ) -> Result<Vec<ChildEnd<O>>, Interrupt>
+    where
+        I: Serialize + Sync,
+        O: Serialize + DeserializeOwned + Send,
+    {
+        self.all_children(def, children, limit).await
+    }
+
     async fn begin_section(&mut self, name: &'static str) -> Result<u32, Interrupt> {
         if let Some(open) = self.section {
             let failure = operator(
@@ -387,10 +440,6 @@ impl Context for EngineContext {
             return Err(self.block(self.new_write(), failure, Some(name.to_owned())).await);
         }
         let top = self.next_top;
-        // Before the section stands: within it a cancel waits for its end.
-        if self.end.is_none() && self.must_stop() {
-            return Err(self.cancelled(self.new_write()).await);
-        }
         // The digest holds the name, so that another section at this place is a difference.
         let ask = Ask { kind: kind::SECTION, name, activity: None, input: None, digest: digest_text(name) };
         // A later iteration stands at another place than the first; what is compared is which section it is.
@@ -401,6 +450,7 @@ impl Context for EngineContext {
             Ok(found) => found.is_some(),
             Err(interrupt) => {
                 self.section = None;
+                self.next_top = top + 1;
                 return Err(interrupt);
             }
         };
@@ -409,15 +459,19 @@ impl Context for EngineContext {
             self.section = Some(Section { name, top, iteration, next_sub: 1 });
             return Ok(iteration);
         }
-        self.crashed = false;
         let iteration = if found { iteration.saturating_add(1) } else { 1 };
+        // Before the section stands: within it a cancel waits for its end.
+        self.section = None;
+        if let Some(interrupt) = self.stop_before_section(&ask, Position { top, iteration, sub: 0 }, found).await {
+            return Err(interrupt);
+        }
+        self.crashed = false;
         if iteration > SECTION_ITERATIONS && !self.run.resumed {
             let failure = operator(
                 "engine.section_restarted_too_often",
                 format!("the section {name} was begun {} times and never ended", iteration - 1),
                 "see why in jobctl runs show RUN; jobctl runs resume RUN begins it once more",
             );
-            self.section = None;
             return Err(self.block(self.new_write(), failure, Some(name.to_owned())).await);
         }
         // All that is recorded after the beginning of a section that did not end belongs to it.
@@ -457,6 +511,9 @@ fn describe(kind: &str, section: Option<&str>, position: Position, name: &str) -
         kind::ACTIVITY => format!("step {} at {position}", step_label(section, position.iteration, name)),
         kind::SECTION => format!("the beginning of section {name} at {position}"),
         kind::SECTION_END => format!("the end of section {name} at {position}"),
+        kind::SLEEP | kind::SIGNAL | kind::CHILD | kind::FAN_OUT => {
+            format!("{kind} {} at {position}", step_label(section, position.iteration, name))
+        }
         other => format!("{other} at {position}"),
     }
 }

@@ -25,7 +25,10 @@ const WAL_KEPT_BYTES: u32 = 16 * 1024 * 1024;
 const FILE_NAME: &str = "state.db";
 
 /// The migrations, in order. One that was released never changes; its digest is pinned by a test.
-const MIGRATIONS: &[(i64, &str, &str)] = &[(1, "core", include_str!("../../migrations/0001_core.sql"))];
+const MIGRATIONS: &[(i64, &str, &str)] = &[
+    (1, "core", include_str!("../../migrations/0001_core.sql")),
+    (2, "waiting", include_str!("../../migrations/0002_waiting.sql")),
+];
 
 /// Where the state database of `state_dir` is.
 pub(crate) fn path(state_dir: &Path) -> PathBuf {

@@ -16,6 +16,7 @@ use tokio::sync::{RwLock, broadcast};
 
 use crate::clock::SystemClock;
 use crate::context::RunHandle;
+use crate::control::RunControl;
 use crate::db;
 use crate::error::EngineError;
 use crate::events::{BUFFERED_EVENTS, Event, EventKind, Events};
@@ -45,13 +46,21 @@ pub struct EngineConfig {
     /// How long the body of a step's first attempt may run before its start is recorded, in milliseconds. A step that is
     /// done before that is recorded once, complete.
     pub start_behind_ms: u64,
+    /// How long a body that was told to stop may take for it, in milliseconds. Then one that only waits is dropped; one
+    /// that blocks its thread cannot be ended from outside.
+    pub stop_grace_ms: u64,
 }
 
 impl EngineConfig {
     /// The state in `state_dir`, with the system's clock.
     #[must_use]
     pub fn new(state_dir: impl Into<PathBuf>) -> Self {
-        Self { state_dir: state_dir.into(), clock: Arc::new(SystemClock::new()), start_behind_ms: 5 }
+        Self {
+            state_dir: state_dir.into(),
+            clock: Arc::new(SystemClock::new()),
+            start_behind_ms: 5,
+            stop_grace_ms: 10_000,
+        }
     }
 }
 
@@ -197,6 +206,10 @@ pub enum Outcome {
     },
     /// A person ended it.
     Cancelled,
+    /// A person holds it; then [`Engine::resume`].
+    Paused,
+    /// This process gave it back ([`Engine::begin_drain`]); whoever comes first takes it over.
+    Released,
     /// Another process took it over, or ended it; nothing more of this process is recorded.
     Fenced,
 }
@@ -209,13 +222,16 @@ pub(crate) struct Inner {
     pub state_dir: PathBuf,
     pub clock: Arc<dyn Clock>,
     pub start_behind_ms: u64,
+    pub stop_grace_ms: u64,
     pub registry: Registry,
     pub writer: Writer,
     pub readers: SqlitePool,
     pub events: broadcast::Sender<Event>,
     pub owner_no: i64,
     /// The runs that this process works on.
-    pub active: Mutex<HashMap<RunId, CancelToken>>,
+    pub active: Mutex<HashMap<RunId, Arc<RunControl>>>,
+    /// Set once this process is to end: its runs stop before their next step.
+    pub draining: CancelToken,
     /// The runs that belong to this process and that nobody drives yet.
     pub ready: Mutex<HashMap<RunId, RunHandle>>,
     /// Read by who makes a run this process's, until it is among the active or the ready: who asks which runs of this
@@ -242,7 +258,7 @@ impl Inner {
         }
     }
 
-    pub fn active(&self) -> MutexGuard<'_, HashMap<RunId, CancelToken>> {
+    pub fn active(&self) -> MutexGuard<'_, HashMap<RunId, Arc<RunControl>>> {
         self.active.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -268,12 +284,14 @@ impl Engine {
             state_dir: config.state_dir,
             clock: config.clock,
             start_behind_ms: config.start_behind_ms,
+            stop_grace_ms: config.stop_grace_ms,
             registry,
             writer,
             readers,
             events: broadcast::Sender::new(BUFFERED_EVENTS),
             owner_no,
             active: Mutex::new(HashMap::new()),
+            draining: CancelToken::new(),
             ready: Mutex::new(HashMap::new()),
             arriving: RwLock::new(()),
             lock,
@@ -331,7 +349,7 @@ impl Engine {
             fresh: true,
             crashed: false,
             resumed: false,
-            cancel: CancelToken::new(),
+            control: Arc::new(RunControl::default()),
             recorded: None,
             slot: Slot::default(),
         };
@@ -411,15 +429,52 @@ impl Engine {
         runner::resume(&self.0, run_id, by).await
     }
 
-    /// Ends a run. One that nobody works on is cancelled when this returns. One that a process works on is told to stop:
-    /// its activity sees its token set within a second, and the run ends before its next step, or at the end of its
-    /// section. Leaves a row in the audit trail.
+    /// Ends a run and its children. One that another process works on is told to stop: the step at work sees its token set
+    /// within a second, and the run ends once its workflow has cleaned up, or at the end of its section. One that nobody
+    /// works on is carried out here until it ends, so that its workflow cleans up, and one that never began ends at once.
+    /// Leaves a row in the audit trail. Repeats are safe until the run has ended.
     ///
     /// # Errors
     /// [`EngineError::WrongState`] for a run that ended.
     pub async fn cancel(&self, run_id: RunId, by: &Mutation) -> Result<(), EngineError> {
         check_mutation(by)?;
         runner::cancel(&self.0, run_id, by).await
+    }
+
+    /// Holds a run: it stops before its next step, or at the end of its section, with what is recorded; one that waits, at
+    /// once. [`Engine::resume`] lets it go on. Leaves a row in the audit trail. Repeats are safe.
+    ///
+    /// # Errors
+    /// [`EngineError::WrongState`] for a run that waits in the queue, is blocked, or ended.
+    pub async fn pause(&self, run_id: RunId, by: &Mutation) -> Result<(), EngineError> {
+        check_mutation(by)?;
+        runner::pause(&self.0, run_id, by).await
+    }
+
+    /// Sends a run the signal `name` with `payload`. When it returns, the signal is in the journal, and the run takes it as
+    /// soon as it waits for it: each signal is taken once, by the order in which they were sent. A repeat is a further
+    /// signal. Leaves a row in the audit trail.
+    ///
+    /// # Errors
+    /// [`EngineError::WrongState`] for a run that ended; [`EngineError::PayloadTooLarge`].
+    pub async fn signal(&self, run_id: RunId, name: &str, payload: &Value, by: &Mutation) -> Result<(), EngineError> {
+        check_mutation(by)?;
+        check_text("the signal's name", name, NAME_LIMIT_BYTES)?;
+        let payload = canonical_json(payload);
+        if payload.len() > PAYLOAD_LIMIT_BYTES {
+            return Err(EngineError::PayloadTooLarge { size_bytes: payload.len(), limit_bytes: PAYLOAD_LIMIT_BYTES });
+        }
+        runner::signal(&self.0, run_id, name, payload, by).await
+    }
+
+    /// Lets each run of this process stop before its next step, or at the end of its section, and gives it back: its
+    /// [`Outcome`] is [`Outcome::Released`], and whoever comes first takes it over, without an attempt charged. There is
+    /// no way back; what is driven from now on is given back at once.
+    pub fn begin_drain(&self) {
+        self.0.draining.cancel();
+        for control in self.0.active().values() {
+            control.tell();
+        }
     }
 
     /// Takes runs from the queue, oldest first, and carries them out, at most `in_flight` at once, until none is left that

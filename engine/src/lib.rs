@@ -32,6 +32,7 @@
 mod catch;
 pub mod clock;
 mod context;
+mod control;
 mod db;
 mod engine;
 mod error;
@@ -72,6 +73,10 @@ pub const CRASH_POINTS: &[&str] = &[
     "engine.step_start.after",
     "engine.result.before",
     "engine.result.after",
+    "engine.wait_begin.before",
+    "engine.wait_begin.after",
+    "engine.wait_end.before",
+    "engine.wait_end.after",
     "engine.run_end.before",
     "engine.run_end.after",
 ];

@@ -13,6 +13,7 @@ use serde_json::Value;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{AssertSqlSafe, QueryBuilder, Row as _, Sqlite, SqlitePool};
 
+use crate::context::{tells_of_cancel, tells_of_time};
 use crate::db;
 use crate::error::{EngineError, storage};
 use crate::id::RunId;
@@ -63,6 +64,10 @@ pub struct RunRow {
     pub epoch: i64,
     /// When a person asked for its end.
     pub cancel_requested_at_ms: Option<i64>,
+    /// When a person asked for it to be held.
+    pub pause_requested_at_ms: Option<i64>,
+    /// When it is due, while it waits for a time.
+    pub wake_at_ms: Option<i64>,
     /// When it was recorded.
     pub created_at_ms: i64,
     /// When it first began.
@@ -125,8 +130,12 @@ pub struct StepRow {
     pub attempt: u32,
     /// How many attempts no longer count.
     pub forgiven: u32,
-    /// When its next attempt is due.
+    /// When its next attempt, or what it waits for, is due.
     pub next_attempt_at_ms: Option<i64>,
+    /// When the attempt at work last gave a sign of life.
+    pub heartbeat_at_ms: Option<i64>,
+    /// How far it was then: `{unit, done, total}`.
+    pub progress: Option<Value>,
     /// The run whose result this is, where it was carried over.
     pub carried_from: Option<String>,
     /// Which owner of the run recorded it.
@@ -387,6 +396,8 @@ impl Reader {
             owner,
             epoch: columns.get("epoch")?,
             cancel_requested_at_ms: columns.get("cancel_requested_at_ms")?,
+            pause_requested_at_ms: columns.get("pause_requested_at_ms")?,
+            wake_at_ms: columns.get("wake_at_ms")?,
             created_at_ms: columns.get("created_at_ms")?,
             started_at_ms: columns.get("started_at_ms")?,
             ended_at_ms: columns.get("ended_at_ms")?,
@@ -462,6 +473,8 @@ fn step_row(row: &SqliteRow) -> Result<StepRow, EngineError> {
         attempt: columns.get("attempt")?,
         forgiven: columns.get("forgiven")?,
         next_attempt_at_ms: columns.get("next_attempt_at_ms")?,
+        heartbeat_at_ms: columns.get("heartbeat_at_ms")?,
+        progress: columns.json("progress")?,
         carried_from: columns.get("carried_from")?,
         epoch: columns.get("epoch")?,
         first_started_at_ms: columns.get("first_started_at_ms")?,
@@ -493,6 +506,8 @@ fn latest_attempt(step: &StepRow) -> Option<AttemptRow> {
     let outcome = match step.state {
         StepState::Running => "running",
         StepState::Succeeded => "succeeded",
+        StepState::Failed if step.failure.as_ref().is_some_and(tells_of_cancel) => "cancelled",
+        StepState::Failed if step.failure.as_ref().is_some_and(tells_of_time) => "timed_out",
         StepState::Failed => "failed",
         StepState::Abandoned if step.output.is_some() => "succeeded",
         StepState::Abandoned if step.failure.is_some() => "failed",

@@ -17,8 +17,16 @@ use crate::context::EngineContext;
 
 pub(crate) type WorkflowHandler =
     Arc<dyn for<'a> Fn(&'a mut EngineContext, &'a str) -> BoxFuture<'a, Result<String, WorkflowEnd>> + Send + Sync>;
-pub(crate) type ActivityHandler =
+type ActivityFunction =
     Arc<dyn Fn(ActivityContext, Arc<str>) -> BoxFuture<'static, Result<String, Failure>> + Send + Sync>;
+
+/// What carries out an activity.
+#[derive(Clone)]
+pub(crate) struct ActivityHandler {
+    pub function: ActivityFunction,
+    /// It runs on a thread of its own, which nothing can end from outside.
+    pub is_blocking: bool,
+}
 
 /// Why a workflow gave no output.
 pub(crate) enum WorkflowEnd {
@@ -101,7 +109,7 @@ impl Registry {
     {
         let function = Arc::new(function);
         let activity = name.to_owned();
-        let handler: ActivityHandler = Arc::new(move |ctx, input| {
+        let handler: ActivityFunction = Arc::new(move |ctx, input| {
             let function = function.clone();
             let activity = activity.clone();
             Box::pin(async move {
@@ -111,7 +119,7 @@ impl Registry {
                 encode("activity", &activity, &output)
             })
         });
-        self.activities.insert(name.to_owned(), handler);
+        self.activities.insert(name.to_owned(), ActivityHandler { function: handler, is_blocking: false });
         self
     }
 
@@ -126,7 +134,7 @@ impl Registry {
     {
         let function = Arc::new(function);
         let activity = name.to_owned();
-        let handler: ActivityHandler = Arc::new(move |ctx, input| {
+        let handler: ActivityFunction = Arc::new(move |ctx, input| {
             let function = function.clone();
             let activity = activity.clone();
             Box::pin(async move {
@@ -145,7 +153,7 @@ impl Registry {
                 }
             })
         });
-        self.activities.insert(name.to_owned(), handler);
+        self.activities.insert(name.to_owned(), ActivityHandler { function: handler, is_blocking: true });
         self
     }
 

@@ -3,11 +3,11 @@
 mod claim;
 pub(crate) mod crew;
 mod interrupted;
+mod orders;
 mod owners;
 
 use std::sync::Arc;
 
-use engine_rules::activity::CancelToken;
 use engine_rules::context::Interrupt;
 use engine_rules::crash;
 use engine_rules::failure::{Disposition, Failure};
@@ -16,6 +16,7 @@ use serde_json::Value;
 
 use crate::catch::Caught;
 use crate::context::{End, EngineContext, RunHandle, operator};
+use crate::control::RunControl;
 use crate::engine::{Inner, Outcome};
 use crate::error::{EngineError, WriteError};
 use crate::events::EventKind;
@@ -24,9 +25,10 @@ use crate::journal;
 use crate::registry::{WorkflowEnd, panicked};
 use crate::writer::{RunChange, RunWrite};
 
-pub(crate) use claim::{cancel, interrupted, resume, take_over};
+pub(crate) use claim::{interrupted, resume, take_over};
 pub(crate) use crew::{drain, recover};
 pub(crate) use interrupted::Whose;
+pub(crate) use orders::{cancel, pause, signal};
 pub(crate) use owners::{clear_dead_locks, end_owner, keep_alive, register_owner};
 
 /// Marks a run as worked on in this process, for as long as it is held.
@@ -36,20 +38,20 @@ struct Active {
 }
 
 impl Active {
-    fn enter(inner: &Arc<Inner>, run_id: RunId, cancel: CancelToken) -> Result<Self, EngineError> {
+    fn enter(inner: &Arc<Inner>, run_id: RunId, control: Arc<RunControl>) -> Result<Self, EngineError> {
         let mut active = inner.active();
         if active.contains_key(&run_id) {
             return Err(EngineError::AlreadyDriven { run: run_id });
         }
-        active.insert(run_id, cancel);
+        active.insert(run_id, control);
         Ok(Self { inner: inner.clone(), run_id })
     }
 }
 
 impl Active {
-    /// Cancels of the run reach `cancel` from now on.
-    fn listen(&self, cancel: CancelToken) {
-        self.inner.active().insert(self.run_id, cancel);
+    /// Orders for the run reach `control` from now on.
+    fn listen(&self, control: Arc<RunControl>) {
+        self.inner.active().insert(self.run_id, control);
     }
 }
 
@@ -61,12 +63,12 @@ impl Drop for Active {
 
 pub(crate) async fn drive(inner: &Arc<Inner>, run_id: RunId) -> Result<Outcome, EngineError> {
     // First of all, so that of two who drive a run at once one is refused.
-    let active = Active::enter(inner, run_id, CancelToken::new())?;
+    let active = Active::enter(inner, run_id, Arc::default())?;
     let handle = match claim::claim(inner, run_id).await? {
         claim::Claimed::Mine(handle) => *handle,
         claim::Claimed::Ended(outcome) => return Ok(outcome),
     };
-    active.listen(handle.cancel.clone());
+    active.listen(handle.control.clone());
     // A task of its own, so that the run goes on when nobody waits for it any more.
     let task = tokio::spawn(run_to_end(active, handle));
     task.await.map_err(|_| EngineError::Closed)?
@@ -88,7 +90,8 @@ async fn run_to_end(active: Active, handle: RunHandle) -> Result<Outcome, Engine
             Outcome::Failed { failure, .. } => Some((RunState::Failed, Some(failure.clone()))),
             Outcome::Blocked { failure, .. } => Some((RunState::Blocked, Some(failure.clone()))),
             Outcome::Cancelled => Some((RunState::Cancelled, None)),
-            Outcome::Fenced => None,
+            Outcome::Paused => Some((RunState::Paused, None)),
+            Outcome::Fenced | Outcome::Released => None,
         };
         if let Some((state, failure)) = ended {
             inner.emit(run_id, || EventKind::RunEnded { state, failure });
@@ -122,6 +125,9 @@ async fn carry_out(inner: Arc<Inner>, mut handle: RunHandle) -> Result<Outcome, 
     if let Some(end) = ctx.end.take() {
         return ended(end);
     }
+    if ctx.is_cleaning() {
+        return end_cleaned(&mut ctx, returned).await;
+    }
     match returned {
         Err(panic) => block(&mut ctx, panicked(&panic)).await,
         Ok(Ok(output)) => finish(&mut ctx, output).await,
@@ -129,7 +135,7 @@ async fn carry_out(inner: Arc<Inner>, mut handle: RunHandle) -> Result<Outcome, 
             Disposition::Operator => block(&mut ctx, failure).await,
             Disposition::Retry | Disposition::Terminal => fail(&mut ctx, failure).await,
         },
-        Ok(Err(WorkflowEnd::Interrupt(Interrupt::Suspended))) => {
+        Ok(Err(WorkflowEnd::Interrupt(Interrupt::Suspended | Interrupt::Cancelled))) => {
             let failure = operator(
                 "engine.suspended_without_cause",
                 format!("the workflow {workflow} stopped, but nothing told it to"),
@@ -141,6 +147,22 @@ async fn carry_out(inner: Arc<Inner>, mut handle: RunHandle) -> Result<Outcome, 
         Ok(Err(WorkflowEnd::Unfit(failure))) if nothing_recorded => fail(&mut ctx, failure).await,
         Ok(Err(WorkflowEnd::Unfit(failure))) => block(&mut ctx, failure).await,
     }
+}
+
+/// The run was cancelled and its workflow has cleaned up: it ends as cancelled. Where the clean-up failed, that is kept.
+async fn end_cleaned(
+    ctx: &mut EngineContext,
+    returned: Result<Result<String, WorkflowEnd>, String>,
+) -> Result<Outcome, EngineError> {
+    let failure = match returned {
+        Ok(Ok(_)) | Ok(Err(WorkflowEnd::Interrupt(Interrupt::Cancelled | Interrupt::Suspended))) => None,
+        Ok(Err(WorkflowEnd::Interrupt(Interrupt::Failed(failure)) | WorkflowEnd::Unfit(failure))) => Some(failure),
+        Err(panic) => Some(panicked(&panic)),
+    };
+    let step = failure.as_ref().and_then(|_| ctx.failed_step.clone());
+    let write = RunWrite::new(ctx.run.run_no, ctx.run.epoch);
+    let _ = ctx.end_cancelled(write, failure, step).await;
+    ctx.end.take().map_or(Err(EngineError::Closed), ended)
 }
 
 async fn finish(ctx: &mut EngineContext, output: String) -> Result<Outcome, EngineError> {
@@ -189,6 +211,8 @@ fn ended(end: End) -> Result<Outcome, EngineError> {
     match end {
         End::Blocked { failure, step } => Ok(Outcome::Blocked { failure, step }),
         End::Cancelled => Ok(Outcome::Cancelled),
+        End::Paused => Ok(Outcome::Paused),
+        End::Released => Ok(Outcome::Released),
         End::Fenced => Ok(Outcome::Fenced),
         End::Engine(error) => Err(error),
     }
@@ -202,13 +226,14 @@ async fn end(
     failure: Option<Failure>,
     failed_step: Option<String>,
 ) -> Result<bool, EngineError> {
-    let state = RunState::Running.after(event).map_err(|fault| EngineError::Corrupt {
+    let state = ctx.state().after(event).map_err(|fault| EngineError::Corrupt {
         subject: format!("run {}", ctx.run.run_id),
         found: fault.to_string(),
         expected: "a transition of the engine's tables",
     })?;
     let mut write = RunWrite::new(ctx.run.run_no, ctx.run.epoch);
-    write.run = Some(RunChange { state, output, failure, failed_step, ended_at_ms: Some(ctx.inner.clock.now_ms()) });
+    let ended_at_ms = Some(ctx.inner.clock.now_ms());
+    write.run = Some(RunChange { output, failure, failed_step, ended_at_ms, ..RunChange::to(state) });
     crash::point("engine.run_end.before");
     match ctx.inner.writer.write(write).await {
         Ok(()) => {

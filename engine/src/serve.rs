@@ -119,6 +119,10 @@ pub struct ServeReport {
     pub blocked: u64,
     /// Runs that a person ended.
     pub cancelled: u64,
+    /// Runs that a person holds.
+    pub paused: u64,
+    /// Runs that were given back at the end: whoever comes first goes on with them.
+    pub given_back: u64,
     /// Runs that another process took over.
     pub fenced: u64,
     /// Runs that were still at work at the end: the next owner goes on with them.
@@ -135,6 +139,8 @@ impl ServeReport {
                 Outcome::Failed { .. } => self.failed += 1,
                 Outcome::Blocked { .. } => self.blocked += 1,
                 Outcome::Cancelled => self.cancelled += 1,
+                Outcome::Paused => self.paused += 1,
+                Outcome::Released => self.given_back += 1,
                 Outcome::Fenced => self.fenced += 1,
             },
             News::Lost(run_id, why) => tracing::error!(%run_id, why, "a run was stopped, and is taken up again"),
@@ -205,6 +211,4 @@ impl Engine {
         report.left = left as u64;
         Ok(report)
     }
-
-    fn begin_drain(&self) {}
 }

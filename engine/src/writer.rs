@@ -19,7 +19,8 @@ use crate::db::{BUSY_AGAIN_MS, is_busy};
 use crate::error::{EngineError, WriteError, storage};
 
 pub(crate) use rows::{
-    AttemptWrite, ClaimedRun, Fence, NewRun, RunChange, RunWrite, StartAnswer, StepWrite, Take, TakeOver, TakeQueued,
+    AttemptWrite, BeatWrite, ClaimedRun, Fence, NewRun, RunChange, RunWrite, StartAnswer, StepWrite, Take, TakeOver,
+    TakeQueued,
 };
 
 /// How many requests one transaction takes at most: enough that the fsync costs nothing beside the rows, few enough that

@@ -1,8 +1,8 @@
 //! What a cancelled publish leaves behind: its seal is taken back, so that no repair makes live what a person stopped.
 //!
 //! The narrow repair (*catalog* §6.7) cannot tell a seal that a crash interrupted from one that a person cancelled; the
-//! journal of the runs can. So the entry goes when the run ends as cancelled, and, should the process have died just
-//! then, before the product's next publish begins.
+//! journal of the runs can. The workflow takes the entry back when it is told of the cancel; should that have failed, the
+//! entry goes here, when the cancel is told of, or before the product's next publish begins.
 
 use std::sync::Arc;
 

@@ -339,6 +339,15 @@ fn tell(out: Output, run_id: RunId, outcome: Outcome, took: &str) -> RunEnd {
             out.line("cancelled");
             end("cancelled", None, None, Exit::Failed)
         }
+        Outcome::Paused => {
+            out.line("paused");
+            out.line(format!("  jobctl runs resume {run_id} --reason … lets it go on"));
+            end("paused", None, None, Exit::Blocked)
+        }
+        Outcome::Released => {
+            out.line(format!("given back: jobctl runs resume {run_id} goes on with it, or jobctl serve does"));
+            end("released", None, None, Exit::Failed)
+        }
         Outcome::Fenced => {
             out.line("another process took the run over");
             end("fenced", None, None, Exit::Busy)

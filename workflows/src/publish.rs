@@ -6,7 +6,7 @@ use catalog_rules::contracts::publish::{
     PublishOutput, RecordInput, RecordOutput, ResolveSourceInput, ResolveSourceOutput, SealInput, SealOutput,
 };
 use engine_rules::context::{Context, Interrupt, StepDef};
-use engine_rules::failure::{Disposition, Failure};
+use engine_rules::failure::Disposition;
 use engine_rules::retry::RetryPolicy;
 
 /// The workflow's name.
@@ -30,7 +30,7 @@ const ABANDON: StepDef<AbandonInput, AbandonOutput> = StepDef::new("abandon", co
 /// (D11); the sealed directory stays for a person to look at. After a failure that only gave up trying, the entry stays.
 ///
 /// # Errors
-/// The failure of the step that failed for good.
+/// The failure of the step that failed for good. A publish that is cancelled takes the journal entry back as well.
 pub async fn publish<C: Context>(ctx: &mut C, input: PublishInput) -> Result<PublishOutput, Interrupt> {
     let PublishInput { product_id, source, cause, lifecycle } = input;
     let opened = ctx.step(&OPEN, &OpenInput { product_id: product_id.clone(), cause: cause.clone() }).await?;
@@ -57,8 +57,7 @@ pub async fn publish<C: Context>(ctx: &mut C, input: PublishInput) -> Result<Pub
     let abandoning = AbandonInput { product_id: product_id.clone(), edition_id: edition_id.clone() };
     let sealed = match ctx.step(&SEAL, &sealing).await {
         Ok(sealed) => sealed,
-        Err(Interrupt::Failed(failure)) => return Err(fail(ctx, &abandoning, failure).await),
-        Err(Interrupt::Suspended) => return Err(Interrupt::Suspended),
+        Err(interrupt) => return Err(take_back(ctx, &abandoning, interrupt).await),
     };
 
     let checking = CheckInput {
@@ -68,8 +67,7 @@ pub async fn publish<C: Context>(ctx: &mut C, input: PublishInput) -> Result<Pub
     };
     match ctx.step(&CHECK, &checking).await {
         Ok(CheckOutput { .. }) => {}
-        Err(Interrupt::Failed(failure)) => return Err(fail(ctx, &abandoning, failure).await),
-        Err(Interrupt::Suspended) => return Err(Interrupt::Suspended),
+        Err(interrupt) => return Err(take_back(ctx, &abandoning, interrupt).await),
     }
 
     let recording = RecordInput {
@@ -81,8 +79,7 @@ pub async fn publish<C: Context>(ctx: &mut C, input: PublishInput) -> Result<Pub
     };
     let recorded = match ctx.step(&RECORD, &recording).await {
         Ok(recorded) => recorded,
-        Err(Interrupt::Failed(failure)) => return Err(fail(ctx, &abandoning, failure).await),
-        Err(Interrupt::Suspended) => return Err(Interrupt::Suspended),
+        Err(interrupt) => return Err(take_back(ctx, &abandoning, interrupt).await),
     };
 
     Ok(PublishOutput {
@@ -96,17 +93,27 @@ pub async fn publish<C: Context>(ctx: &mut C, input: PublishInput) -> Result<Pub
     })
 }
 
-/// Returns the failure that ends the run. A refusal takes the journal entry back first, so that no repair records what
-/// was refused (D11); where that fails too, the first failure is still the one that a person must see, and the entry
-/// left behind is told of at the next `open`. A disk or a lock that gave up is no refusal: the entry stays, and the
-/// product's next publish records what was sealed, once its check and every rule pass it.
-async fn fail<C: Context>(ctx: &mut C, abandoning: &AbandonInput, failure: Failure) -> Interrupt {
-    match failure.disposition {
-        Disposition::Terminal => {}
-        Disposition::Retry | Disposition::Operator => return Interrupt::Failed(failure),
+/// Returns what ends the run. A refusal takes the journal entry back first, so that no repair records what was refused
+/// (D11); where that fails too, the first failure is still the one that a person must see, and the entry left behind is
+/// told of at the next `open`. So does a cancel, since a repair could not tell what a person stopped from what a crash
+/// did. A disk or a lock that gave up is no refusal: the entry stays, and the product's next publish records what was
+/// sealed, once its check and every rule pass it.
+async fn take_back<C: Context>(ctx: &mut C, abandoning: &AbandonInput, interrupt: Interrupt) -> Interrupt {
+    match &interrupt {
+        Interrupt::Cancelled => {}
+        Interrupt::Suspended => return interrupt,
+        Interrupt::Failed(failure) => match failure.disposition {
+            Disposition::Terminal => {}
+            Disposition::Retry | Disposition::Operator => return interrupt,
+        },
     }
     match ctx.step(&ABANDON, abandoning).await {
-        Ok(AbandonOutput { .. }) | Err(Interrupt::Failed(_)) => Interrupt::Failed(failure),
+        Ok(AbandonOutput { .. }) | Err(Interrupt::Failed(_)) => interrupt,
+        // Cancelled while it takes a refusal back: once more, and this time the cancel does not stop it.
+        Err(Interrupt::Cancelled) => match ctx.step(&ABANDON, abandoning).await {
+            Ok(AbandonOutput { .. }) | Err(Interrupt::Failed(_) | Interrupt::Cancelled) => Interrupt::Cancelled,
+            Err(Interrupt::Suspended) => Interrupt::Suspended,
+        },
         Err(Interrupt::Suspended) => Interrupt::Suspended,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use engine_rules::context::{Context, Interrupt, StepDef};
+use engine_rules::context::{ChildDef, ChildEnd, ChildStart, Context, Interrupt, StepDef};
 use engine_rules::failure::{Disposition, Failure};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -31,6 +31,11 @@ impl Scripted {
         let failure =
             Failure { code: code.to_owned(), message: format!("{step} was refused"), disposition, hint: None };
         self.answers.push_back((step, Err(Interrupt::Failed(failure))));
+        self
+    }
+
+    pub fn cancel(mut self, step: &'static str) -> Self {
+        self.answers.push_back((step, Err(Interrupt::Cancelled)));
         self
     }
 
@@ -68,6 +73,38 @@ impl Context for Scripted {
 
     async fn new_id(&mut self) -> Result<Uuid, Interrupt> {
         self.next("new_id", Value::Null)
+    }
+
+    async fn sleep_until(&mut self, name: &'static str, at_ms: i64) -> Result<(), Interrupt> {
+        self.next(name, Value::from(at_ms))
+    }
+
+    async fn signal<T>(&mut self, name: &'static str, deadline_at_ms: Option<i64>) -> Result<Option<T>, Interrupt>
+    where
+        T: Serialize + DeserializeOwned + Send,
+    {
+        self.next(name, Value::from(deadline_at_ms))
+    }
+
+    async fn child<I, O>(&mut self, def: &ChildDef<I, O>, child: &ChildStart<I>) -> Result<O, Interrupt>
+    where
+        I: Serialize + Sync,
+        O: Serialize + DeserializeOwned + Send,
+    {
+        self.next(def.name, serde_json::to_value(child).unwrap())
+    }
+
+    async fn fan_out<I, O>(
+        &mut self,
+        def: &ChildDef<I, O>,
+        children: &[ChildStart<I>],
+        _limit: u32,
+    ) -> Result<Vec<ChildEnd<O>>, Interrupt>
+    where
+        I: Serialize + Sync,
+        O: Serialize + DeserializeOwned + Send,
+    {
+        self.next(def.name, serde_json::to_value(children).unwrap())
     }
 
     async fn begin_section(&mut self, name: &str) -> Result<u32, Interrupt> {

@@ -2,30 +2,8 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Set once when the run is cancelled or the step's time is up; an activity looks at it between units of work.
-#[derive(Debug, Clone, Default)]
-pub struct CancelToken(Arc<AtomicBool>);
-
-impl CancelToken {
-    /// A token that nobody has set.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets the token; there is no way back.
-    pub fn cancel(&self) {
-        self.0.store(true, Ordering::Release);
-    }
-
-    /// Whether the token was set.
-    #[must_use]
-    pub fn is_cancelled(&self) -> bool {
-        self.0.load(Ordering::Acquire)
-    }
-}
+pub use crate::token::CancelToken;
 
 /// How far a step is: shown to a person, never recorded as a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,8 +16,17 @@ pub struct Progress {
     pub total: Option<u64>,
 }
 
-/// Who is told of progress.
-pub type ProgressSink = Arc<dyn Fn(Progress) + Send + Sync>;
+/// A sign of life of a step at work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Beat {
+    /// It is at work, and has nothing to count.
+    Alive,
+    /// It is at work, and this far.
+    Progress(Progress),
+}
+
+/// Who is told of signs of life.
+pub type BeatSink = Arc<dyn Fn(Beat) + Send + Sync>;
 
 /// What an activity is given beside its input.
 #[derive(Clone)]
@@ -52,7 +39,7 @@ pub struct ActivityContext {
     pub attempt: u32,
     /// Set when the activity should stop.
     pub cancel: CancelToken,
-    progress: ProgressSink,
+    beats: BeatSink,
 }
 
 impl fmt::Debug for ActivityContext {
@@ -68,8 +55,8 @@ impl fmt::Debug for ActivityContext {
 impl ActivityContext {
     /// A context for attempt `attempt` of `step` in run `run_id`.
     #[must_use]
-    pub fn new(run_id: String, step: String, attempt: u32, cancel: CancelToken, progress: ProgressSink) -> Self {
-        Self { run_id, step, attempt, cancel, progress }
+    pub fn new(run_id: String, step: String, attempt: u32, cancel: CancelToken, beats: BeatSink) -> Self {
+        Self { run_id, step, attempt, cancel, beats }
     }
 
     /// A context that nobody watches, for tests and for tools that run an activity by itself.
@@ -78,8 +65,14 @@ impl ActivityContext {
         Self::new("detached".to_owned(), "detached".to_owned(), 1, CancelToken::new(), Arc::new(|_| {}))
     }
 
-    /// Tells whoever watches how far the step is.
+    /// Tells whoever watches how far the step is. It is a heartbeat as well.
     pub fn progress(&self, unit: &'static str, done: u64, total: Option<u64>) {
-        (self.progress)(Progress { unit, done, total });
+        (self.beats)(Beat::Progress(Progress { unit, done, total }));
+    }
+
+    /// Tells that the step is at work: one with a limit of silence ([`crate::context::StepDef::silence_ms`]) is given up
+    /// without it. After the attempt ended it changes nothing.
+    pub fn heartbeat(&self) {
+        (self.beats)(Beat::Alive);
     }
 }

@@ -13,3 +13,4 @@ pub mod position;
 pub mod recovery;
 pub mod retry;
 pub mod state;
+pub mod token;

@@ -44,6 +44,8 @@ pub enum RunEvent {
     Block,
     /// A person lets it go on.
     Resume,
+    /// A person lets it go on, in whichever process comes first.
+    Requeue,
     /// Another process takes it from a dead owner.
     TakeOver,
     /// Its function returned an output.
@@ -132,13 +134,13 @@ impl RunState {
     /// # Errors
     /// [`IllegalTransition`] when the table has no such transition.
     pub const fn after(self, event: RunEvent) -> Result<Self, IllegalTransition> {
-        use RunEvent::{Block, Cancel, Claim, Fail, Pause, Resume, Succeed, TakeOver, Wait, Wake};
+        use RunEvent::{Block, Cancel, Claim, Fail, Pause, Requeue, Resume, Succeed, TakeOver, Wait, Wake};
         let illegal = Err(IllegalTransition { subject: "a run", state: self.as_str(), event: event.as_str() });
         match self {
             Self::Queued => match event {
                 Claim => Ok(Self::Running),
                 Cancel => Ok(Self::Cancelled),
-                Wait | Wake | Pause | Block | Resume | TakeOver | Succeed | Fail => illegal,
+                Wait | Wake | Pause | Block | Resume | Requeue | TakeOver | Succeed | Fail => illegal,
             },
             Self::Running => match event {
                 TakeOver => Ok(Self::Running),
@@ -148,7 +150,7 @@ impl RunState {
                 Succeed => Ok(Self::Succeeded),
                 Fail => Ok(Self::Failed),
                 Cancel => Ok(Self::Cancelled),
-                Claim | Wake | Resume => illegal,
+                Claim | Wake | Resume | Requeue => illegal,
             },
             // A run that waited is run again from the top by whoever takes it over, and waits again.
             Self::Waiting => match event {
@@ -156,10 +158,11 @@ impl RunState {
                 Pause => Ok(Self::Paused),
                 Block => Ok(Self::Blocked),
                 Cancel => Ok(Self::Cancelled),
-                Claim | Wait | Resume | Succeed | Fail => illegal,
+                Claim | Wait | Resume | Requeue | Succeed | Fail => illegal,
             },
             Self::Paused | Self::Blocked => match event {
                 Resume => Ok(Self::Running),
+                Requeue => Ok(Self::Queued),
                 Cancel => Ok(Self::Cancelled),
                 Claim | Wait | Wake | Pause | Block | TakeOver | Succeed | Fail => illegal,
             },
@@ -176,13 +179,14 @@ impl fmt::Display for RunState {
 
 impl RunEvent {
     /// Every event.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Claim,
         Self::Wait,
         Self::Wake,
         Self::Pause,
         Self::Block,
         Self::Resume,
+        Self::Requeue,
         Self::TakeOver,
         Self::Succeed,
         Self::Fail,
@@ -197,6 +201,7 @@ impl RunEvent {
             Self::Pause => "be paused",
             Self::Block => "be blocked",
             Self::Resume => "be resumed",
+            Self::Requeue => "be put back into the queue",
             Self::TakeOver => "be taken over",
             Self::Succeed => "succeed",
             Self::Fail => "fail",
@@ -354,8 +359,8 @@ mod tests {
              running Succeed succeeded\nrunning Fail failed\nrunning Cancel cancelled\n\
              waiting Wake running\nwaiting Pause paused\nwaiting Block blocked\nwaiting TakeOver running\n\
              waiting Cancel cancelled\n\
-             paused Resume running\npaused Cancel cancelled\n\
-             blocked Resume running\nblocked Cancel cancelled\n"
+             paused Resume running\npaused Requeue queued\npaused Cancel cancelled\n\
+             blocked Resume running\nblocked Requeue queued\nblocked Cancel cancelled\n"
         );
     }
 

@@ -1,39 +1,41 @@
 //! Carrying out a step: its attempts, and what is recorded of each.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use engine_rules::activity::{ActivityContext, CancelToken, ProgressSink};
 use engine_rules::context::Interrupt;
 use engine_rules::crash;
 use engine_rules::failure::Failure;
 use engine_rules::limits::PAYLOAD_LIMIT_BYTES;
 use engine_rules::position::Position;
-use engine_rules::recovery::{OpenRecord, OpenStep, StepPlan, plan_step, start_comes_first};
+use engine_rules::recovery::{OpenRecord, OpenStep, StepPlan, plan_step};
 use engine_rules::retry::{AfterFailure, RetryPolicy};
-use engine_rules::state::{IllegalTransition, StepEvent, StepState};
+use engine_rules::state::{IllegalTransition, RunEvent, StepEvent, StepState};
 use serde_json::Value;
 
+use super::attempt::{Attempted, Ended};
 use super::{Ask, EngineContext, operator};
-use crate::catch::Caught;
-use crate::error::WriteError;
-use crate::events::{Event, EventKind};
+use crate::events::EventKind;
 use crate::journal::Recorded;
-use crate::registry::{ActivityHandler, panicked, too_large};
+use crate::registry::{ActivityHandler, too_large};
 use crate::writer::{AttemptWrite, RunWrite, StepWrite};
 
-/// How often progress is told at most: every 50 ms, which is as fast as a person sees.
-const PROGRESS_EVERY_US: u64 = 50_000;
+/// From which delay on a run that waits for its next attempt is told as waiting, in milliseconds: shorter ones are over
+/// before anybody looks.
+const WAITING_FROM_MS: u64 = 1_000;
 
-/// How often a step that waits for its next attempt looks whether the run was cancelled, in milliseconds.
-const CANCEL_LOOK_MS: u64 = 200;
+/// What limits the attempts of a step.
+pub(super) struct Limits {
+    pub retry: RetryPolicy,
+    pub timeout_ms: Option<u64>,
+    pub silence_ms: Option<u64>,
+}
 
 /// A step that is being carried out.
-struct Live {
-    label: String,
-    row: StepWrite,
+pub(super) struct Live {
+    pub label: String,
+    pub row: StepWrite,
     /// Whether the row is in the journal, with its input.
-    written: bool,
+    pub written: bool,
 }
 
 impl Live {
@@ -43,7 +45,7 @@ impl Live {
     }
 
     /// The row as it is to be written: the input only once.
-    fn row(&self) -> StepWrite {
+    pub fn row(&self) -> StepWrite {
         let mut row = self.row.clone();
         if self.written {
             row.input = None;
@@ -52,17 +54,14 @@ impl Live {
     }
 }
 
-/// How an attempt ended.
-struct Attempted {
-    result: Result<String, Failure>,
-    duration_us: u64,
-    ended_at_ms: i64,
-}
-
 impl EngineContext {
     /// The output of the step as JSON text: from the journal, or from its body.
-    pub(super) async fn carry_out(&mut self, ask: &Ask<'_>, policy: &RetryPolicy) -> Result<String, Interrupt> {
+    pub(super) async fn carry_out(&mut self, ask: &Ask<'_>, limits: &Limits) -> Result<String, Interrupt> {
+        let policy = &limits.retry;
         let found = self.ask(ask).await?;
+        if found.as_ref().is_none_or(|row| !row.state.is_recorded()) {
+            self.before_new(ask, found.as_ref()).await?;
+        }
         let label = self.label(ask.name);
         let position = self.position();
         let plan = plan_step(
@@ -97,7 +96,7 @@ impl EngineContext {
                 if let Some(lost) = lost {
                     self.record_lost(&mut live, lost, found.as_ref()).await?;
                 }
-                self.attempts(live, handler, policy, attempt, wait_ms).await
+                self.attempts(live, handler, limits, attempt, wait_ms).await
             }
         }
     }
@@ -107,15 +106,20 @@ impl EngineContext {
         &mut self,
         mut live: Live,
         handler: ActivityHandler,
-        policy: &RetryPolicy,
+        limits: &Limits,
         mut attempt: u32,
         mut wait_ms: u64,
     ) -> Result<String, Interrupt> {
+        let policy = &limits.retry;
         let input = live.row.input.clone().unwrap_or_else(|| Arc::from("null"));
         loop {
             self.wait(wait_ms).await;
-            if self.must_stop() {
-                return Err(self.cancelled(self.new_write()).await);
+            if self.must_tell_of_cancel() {
+                let why = format!("the run was cancelled before attempt {attempt}");
+                return Err(self.tell_of_cancel(live.row(), why).await);
+            }
+            if let Some(interrupt) = self.stop_here().await {
+                return Err(interrupt);
             }
             live.row.attempt = attempt;
             live.row.started_at_ms = self.inner.clock.now_ms();
@@ -124,23 +128,26 @@ impl EngineContext {
             self.legal(live.go(StepEvent::Start))?;
             let position = live.row.position;
             self.emit(|| EventKind::StepStarted { position, step: live.label.clone(), attempt });
-            let attempted = self.attempt(&mut live, &handler, input.clone(), policy).await?;
+            let Attempted { ended, duration_us, ended_at_ms } =
+                self.attempt(&mut live, &handler, input.clone(), limits).await?;
             crash::point("engine.result.before");
-            live.row.ended_at_ms = Some(attempted.ended_at_ms);
-            live.row.duration_us = Some(attempted.duration_us);
-            let failure = match attempted.result {
-                Ok(output) => return self.succeed(live, output).await,
-                Err(failure) => failure,
+            live.row.ended_at_ms = Some(ended_at_ms);
+            live.row.duration_us = Some(duration_us);
+            let (failure, outcome) = match ended {
+                Ended::Returned(Ok(output)) => return self.succeed(live, output).await,
+                Ended::Returned(Err(failure)) => (failure, "failed"),
+                Ended::GivenUp(failure) => (failure, "timed_out"),
             };
-            if self.must_stop() {
-                return Err(self.stop_at(live, failure).await);
+            if self.must_tell_of_cancel() {
+                let why = format!("the run was cancelled during attempt {attempt}: {}", failure.message);
+                return Err(self.tell_of_cancel(live.row(), why).await);
             }
             let used = attempt.saturating_sub(live.row.forgiven);
             match policy.after_failure(used, failure.disposition, self.inner.clock.chance()) {
                 AfterFailure::Fail => return self.fail(live, failure).await,
-                AfterFailure::Block => return Err(self.block_at(live, failure).await),
+                AfterFailure::Block => return Err(self.block_at(live, failure, outcome).await),
                 AfterFailure::Again { delay_ms } => {
-                    self.record_retry(&mut live, failure, delay_ms).await?;
+                    self.record_retry(&mut live, failure, outcome, delay_ms).await?;
                     attempt = attempt.saturating_add(1);
                     wait_ms = delay_ms;
                 }
@@ -148,91 +155,32 @@ impl EngineContext {
         }
     }
 
-    /// Waits, but not longer than a person who cancels.
-    async fn wait(&self, mut wait_ms: u64) {
-        while wait_ms > 0 && !self.must_stop() {
-            let part_ms = wait_ms.min(CANCEL_LOOK_MS);
-            self.inner.clock.sleep_ms(part_ms).await;
-            wait_ms -= part_ms;
+    /// Waits, but not longer than until the run is to stop.
+    async fn wait(&self, wait_ms: u64) {
+        if wait_ms == 0 || self.must_stop() {
+            return;
         }
+        self.run.slot.leave();
+        self.sleep(wait_ms).await;
+        self.stand_in_line().await;
     }
 
-    /// One attempt: the body, and beside it the record that it began. For the first attempt of several that record may
-    /// come late, or never where the result is there first.
-    async fn attempt(
-        &mut self,
-        live: &mut Live,
-        handler: &ActivityHandler,
-        input: Arc<str>,
-        policy: &RetryPolicy,
-    ) -> Result<Attempted, Interrupt> {
-        let inner = self.inner.clone();
-        let attempt = live.row.attempt;
-        // Cancel waits for the end of a section, so its steps have a token of their own.
-        let cancel = if self.section.is_some() { CancelToken::new() } else { self.run.cancel.clone() };
-        let context = ActivityContext::new(
-            self.run.run_id.to_string(),
-            live.label.clone(),
-            attempt,
-            cancel.clone(),
-            self.progress_sink(live.row.position, &live.label),
-        );
-        let mut start = RunWrite::new(self.run.run_no, self.run.epoch);
-        start.step = Some(live.row());
-        let behind = !start_comes_first(policy, attempt);
-        if !behind {
-            crash::point("engine.step_start.before");
-            self.write(start).await?;
-            crash::point("engine.step_start.after");
-            live.written = true;
-            return Ok(self.body(handler, context, input).await);
-        }
-        let mut body = std::pin::pin!(self.body(handler, context, input));
-        let first = tokio::select! {
-            // The body first: where it is done at once no timer is made.
-            biased;
-            attempted = &mut body => Some(attempted),
-            () = async { inner.clock.sleep_ms(inner.start_behind_ms).await } => None,
-        };
-        if let Some(attempted) = first {
-            return Ok(attempted);
-        }
-        let record = async {
-            crash::point("engine.step_start.before");
-            let written = inner.writer.write(start).await;
-            if written.is_err() {
-                // Nothing that the body still does can be recorded.
-                cancel.cancel();
-            } else {
-                crash::point("engine.step_start.after");
+    async fn sleep(&self, wait_ms: u64) {
+        let inner = &self.inner;
+        let mut sleep = std::pin::pin!(inner.clock.sleep_ms(wait_ms));
+        loop {
+            tokio::select! {
+                () = &mut sleep => return,
+                () = self.run.control.news.notified() => {}
+                () = inner.draining.cancelled() => {}
             }
-            written
-        };
-        let (written, attempted) = tokio::join!(record, &mut body);
-        match written {
-            Ok(()) => {
-                live.written = true;
-                Ok(attempted)
+            if self.must_stop() {
+                return;
             }
-            Err(WriteError::Fenced) => Err(self.stop(super::End::Fenced)),
-            Err(WriteError::Engine(error)) => Err(self.stop(super::End::Engine(error))),
-        }
-    }
-
-    /// The body itself, timed.
-    fn body(
-        &self,
-        handler: &ActivityHandler,
-        context: ActivityContext,
-        input: Arc<str>,
-    ) -> impl Future<Output = Attempted> + Send + use<> {
-        let clock = self.inner.clock.clone();
-        let body = Caught(handler(context, input));
-        async move {
-            let began_us = clock.monotonic_us();
-            let result = body.await.unwrap_or_else(|panic| Err(panicked(&panic)));
-            let duration_us = clock.monotonic_us().saturating_sub(began_us);
-            Attempted { result, duration_us, ended_at_ms: clock.now_ms() }
+            if inner.draining.is_cancelled() {
+                // Within a section: the step goes on, and nothing is to be heard of the drain again.
+                return sleep.await;
+            }
         }
     }
 
@@ -291,11 +239,29 @@ impl EngineContext {
         Ok(())
     }
 
-    async fn record_retry(&mut self, live: &mut Live, failure: Failure, delay_ms: u64) -> Result<(), Interrupt> {
+    async fn record_retry(
+        &mut self,
+        live: &mut Live,
+        failure: Failure,
+        outcome: &'static str,
+        delay_ms: u64,
+    ) -> Result<(), Interrupt> {
         self.legal(live.go(StepEvent::Retry))?;
         let due = self.inner.clock.now_ms().saturating_add(i64::try_from(delay_ms).unwrap_or(i64::MAX));
         live.row.next_attempt_at_ms = Some(due);
-        self.commit_attempt(live, "failed", &failure).await?;
+        live.row.failure = Some(failure.clone());
+        let mut write = self.new_write();
+        write.attempt = Some(ended_attempt(&live.row, outcome));
+        write.step = Some(live.row());
+        if delay_ms >= WAITING_FROM_MS {
+            let mut change = self.change(RunEvent::Wait)?;
+            change.wake_at_ms = Some(due);
+            self.state = change.state;
+            write.run = Some(change);
+        }
+        self.write(write).await?;
+        crash::point("engine.result.after");
+        live.written = true;
         let (position, attempt) = (live.row.position, live.row.attempt);
         let duration_us = live.row.duration_us.unwrap_or(0);
         self.emit(|| EventKind::StepRetrying {
@@ -311,47 +277,19 @@ impl EngineContext {
         Ok(())
     }
 
-    async fn commit_attempt(
-        &mut self,
-        live: &mut Live,
-        outcome: &'static str,
-        failure: &Failure,
-    ) -> Result<(), Interrupt> {
-        live.row.failure = Some(failure.clone());
-        let mut write = self.new_write();
-        write.attempt = Some(ended_attempt(&live.row, outcome));
-        write.step = Some(live.row());
-        self.write(write).await?;
-        crash::point("engine.result.after");
-        live.written = true;
-        Ok(())
-    }
-
     /// The attempt failed and a person must act before the next.
-    async fn block_at(&mut self, mut live: Live, failure: Failure) -> Interrupt {
+    async fn block_at(&mut self, mut live: Live, failure: Failure, outcome: &'static str) -> Interrupt {
         if let Err(interrupt) = self.legal(live.go(StepEvent::Retry)) {
             return interrupt;
         }
         live.row.failure = Some(failure.clone());
         let mut write = self.new_write();
-        write.attempt = Some(ended_attempt(&live.row, "failed"));
+        write.attempt = Some(ended_attempt(&live.row, outcome));
         write.step = Some(live.row());
         self.emit_failed(&live, &failure);
         let interrupt = self.block(write, failure, Some(live.label)).await;
         crash::point("engine.result.after");
         interrupt
-    }
-
-    /// The attempt stopped because the run is to end.
-    async fn stop_at(&mut self, mut live: Live, failure: Failure) -> Interrupt {
-        if let Err(interrupt) = self.legal(live.go(StepEvent::Retry)) {
-            return interrupt;
-        }
-        live.row.failure = Some(failure);
-        let mut write = self.new_write();
-        write.attempt = Some(ended_attempt(&live.row, "cancelled"));
-        write.step = Some(live.row());
-        self.cancelled(write).await
     }
 
     /// Records the attempt that died with its process.
@@ -419,27 +357,6 @@ impl EngineContext {
             duration_us: live.row.duration_us.unwrap_or(0),
             failure: failure.clone(),
         });
-    }
-
-    /// Tells of progress, but not more often than a person sees; the last word, all of it done, always.
-    fn progress_sink(&self, position: Position, label: &str) -> ProgressSink {
-        let events = self.inner.events.clone();
-        if events.receiver_count() == 0 {
-            return Arc::new(|_| {});
-        }
-        let (clock, run_id, step) = (self.inner.clock.clone(), self.run.run_id, label.to_owned());
-        let last_us = AtomicU64::new(0);
-        Arc::new(move |progress| {
-            let now_us = clock.monotonic_us();
-            let last = last_us.load(Ordering::Relaxed);
-            let complete = progress.total == Some(progress.done);
-            if !complete && last != 0 && now_us.saturating_sub(last) < PROGRESS_EVERY_US {
-                return;
-            }
-            last_us.store(now_us.max(1), Ordering::Relaxed);
-            let kind = EventKind::StepProgress { position, step: step.clone(), progress };
-            let _ = events.send(Event { run_id, at_ms: clock.now_ms(), kind });
-        })
     }
 }
 

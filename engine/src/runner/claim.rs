@@ -3,17 +3,17 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use engine_rules::activity::CancelToken;
 use engine_rules::crash;
 use engine_rules::failure::Failure;
 use engine_rules::recovery::{OwnerState, RunPlan, plan_run};
 use engine_rules::state::{RunEvent, RunState};
 use serde_json::Value;
+use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
-use sqlx::{Row as _, SqliteConnection};
 
 use super::interrupted::{self, Interrupted, Whose};
 use crate::context::RunHandle;
+use crate::control::RunControl;
 use crate::db::patient;
 use crate::engine::{Inner, Mutation, Outcome};
 use crate::error::{EngineError, storage};
@@ -21,6 +21,8 @@ use crate::id::RunId;
 use crate::owner::{is_alive, probe};
 use crate::slots::Slot;
 use crate::writer::{ClaimedRun, Take, TakeQueued};
+
+use super::orders::audit;
 
 /// How often a run in the queue looks whether it may begin, in milliseconds.
 const QUEUE_LOOK_MS: u64 = 200;
@@ -95,7 +97,7 @@ impl Standing {
         Ok((run_id, standing))
     }
 
-    async fn of(inner: &Inner, run_id: RunId, asking: bool) -> Result<Self, EngineError> {
+    pub async fn of(inner: &Inner, run_id: RunId, asking: bool) -> Result<Self, EngineError> {
         let row = patient(inner.clock.as_ref(), || {
             sqlx::query(sqlx::AssertSqlSafe(format!("{STANDING} WHERE r.run_id = ?")))
                 .bind(run_id.to_string())
@@ -109,7 +111,7 @@ impl Standing {
     }
 
     /// Why the run cannot be taken from its owner.
-    fn not_free(&self, run: RunId, what: &'static str) -> EngineError {
+    pub fn not_free(&self, run: RunId, what: &'static str) -> EngineError {
         match self.owner {
             OwnerState::Alive => EngineError::OwnedElsewhere { run, pid: self.pid, host: self.host.clone() },
             OwnerState::HereActive => EngineError::AlreadyDriven { run },
@@ -153,7 +155,11 @@ pub(super) async fn claim_queued(inner: &Arc<Inner>, most: usize) -> Result<Vec<
     take_queued(inner, None, most).await
 }
 
-async fn take_queued(inner: &Arc<Inner>, only: Option<RunId>, most: usize) -> Result<Vec<RunHandle>, EngineError> {
+pub(super) async fn take_queued(
+    inner: &Arc<Inner>,
+    only: Option<RunId>,
+    most: usize,
+) -> Result<Vec<RunHandle>, EngineError> {
     let take = TakeQueued { owner_no: inner.owner_no, only, most };
     let runs = inner.writer.take(Take::Queued(take)).await?;
     Ok(runs.into_iter().map(|run| handle(run, How::Queued)).collect())
@@ -167,29 +173,33 @@ async fn take_one(inner: &Arc<Inner>, run_id: RunId, standing: &Standing) -> Res
 
 #[derive(Debug, Clone, Copy)]
 pub(super) enum How {
+    /// From the queue.
     Queued,
-    /// Given back between two steps: nothing was under way.
-    GivenBack,
+    /// From an owner that gave it back.
+    Released,
+    /// From a process that died.
     Crashed,
-    Resumed {
-        crashed: bool,
-    },
+    /// By a person.
+    Resumed { crashed: bool },
 }
 
 impl How {
-    /// How a run comes here that is taken from `owner`.
-    pub(super) const fn taken_from(owner: OwnerState) -> Self {
+    /// How a run is taken over whose owner is `owner`: an owner that gave it back left no attempt open.
+    pub(super) fn left_by(owner: OwnerState) -> Self {
         match owner {
-            OwnerState::None => Self::GivenBack,
+            OwnerState::None => Self::Released,
             OwnerState::Alive | OwnerState::Dead | OwnerState::HereActive | OwnerState::HereIdle => Self::Crashed,
         }
     }
 }
 
 pub(super) fn handle(run: ClaimedRun, how: How) -> RunHandle {
-    let cancel = CancelToken::new();
+    let control = RunControl::default();
     if run.cancel_requested {
-        cancel.cancel();
+        control.cancel();
+    }
+    if run.pause_requested {
+        control.pause();
     }
     RunHandle {
         run_no: run.run_no,
@@ -201,13 +211,13 @@ pub(super) fn handle(run: ClaimedRun, how: How) -> RunHandle {
         fresh: matches!(how, How::Queued) && run.epoch == 1,
         crashed: matches!(how, How::Crashed | How::Resumed { crashed: true }),
         resumed: matches!(how, How::Resumed { .. }),
-        cancel,
+        control: Arc::new(control),
         recorded: None,
         slot: Slot::default(),
     }
 }
 
-fn transition(state: RunState, event: RunEvent) -> Result<RunState, EngineError> {
+pub(super) fn transition(state: RunState, event: RunEvent) -> Result<RunState, EngineError> {
     state.after(event).map_err(|fault| EngineError::Corrupt {
         subject: "a run".to_owned(),
         found: fault.to_string(),
@@ -238,7 +248,7 @@ pub(crate) async fn resume(inner: &Arc<Inner>, run_id: RunId, by: &Mutation) -> 
     let (event, crashed) = match standing.state {
         RunState::Paused | RunState::Blocked => (RunEvent::Resume, false),
         RunState::Running | RunState::Waiting => match plan_run(standing.state, standing.owner) {
-            RunPlan::TakeOver => (RunEvent::TakeOver, true),
+            RunPlan::TakeOver => (RunEvent::TakeOver, matches!(How::left_by(standing.owner), How::Crashed)),
             RunPlan::Leave | RunPlan::Claim => return Err(standing.not_free(run_id, "be resumed")),
         },
         RunState::Queued | RunState::Succeeded | RunState::Failed | RunState::Cancelled => {
@@ -253,7 +263,7 @@ pub(crate) async fn resume(inner: &Arc<Inner>, run_id: RunId, by: &Mutation) -> 
 }
 
 /// Becomes the owner of a run that stands as `standing`; whoever was faster counted its epoch up.
-async fn seize(
+pub(super) async fn seize(
     inner: &Arc<Inner>,
     run_id: RunId,
     standing: &Standing,
@@ -273,7 +283,8 @@ async fn seize(
                     "UPDATE run SET state = ?1, owner_no = ?2, epoch = epoch + 1, failure = NULL, failed_step = NULL, \
                      pause_requested_at_ms = NULL WHERE run_no = ?3 AND epoch = ?4 \
                      AND state NOT IN ('succeeded', 'failed', 'cancelled') \
-                     RETURNING run_no, run_id, epoch, workflow, version, input, cancel_requested_at_ms",
+                     RETURNING run_no, run_id, epoch, workflow, version, input, cancel_requested_at_ms, \
+                     pause_requested_at_ms",
                 )
                 .bind(state.as_str())
                 .bind(owner_no)
@@ -301,79 +312,6 @@ async fn seize(
         None => {
             let now = Standing::of(inner, run_id, false).await?;
             Err(now.not_free(run_id, "be taken over"))
-        }
-    }
-}
-
-async fn audit(
-    connection: &mut SqliteConnection,
-    now_ms: i64,
-    by: &Mutation,
-    action: &'static str,
-    run_id: RunId,
-) -> Result<(), sqlx::Error> {
-    sqlx::query("INSERT INTO audit (at_ms, actor, action, run_id, reason) VALUES (?, ?, ?, ?, ?)")
-        .bind(now_ms)
-        .bind(&by.actor)
-        .bind(action)
-        .bind(run_id.to_string())
-        .bind(&by.reason)
-        .execute(connection)
-        .await
-        .map(|_| ())
-}
-
-pub(crate) async fn cancel(inner: &Arc<Inner>, run_id: RunId, by: &Mutation) -> Result<(), EngineError> {
-    loop {
-        let standing = Standing::of(inner, run_id, false).await?;
-        let worked_on = standing.state.needs_owner()
-            && match standing.owner {
-                OwnerState::Alive | OwnerState::HereActive => true,
-                OwnerState::None | OwnerState::Dead | OwnerState::HereIdle => false,
-            };
-        let state = standing.state.after(RunEvent::Cancel).map_err(|_| EngineError::WrongState {
-            run: run_id,
-            state: standing.state,
-            what: "be cancelled",
-        })?;
-        // A run that is not begun here yet is nobody's work.
-        let unbegun = inner.ready().contains_key(&run_id) && !inner.active().contains_key(&run_id);
-        let at_once = !worked_on || unbegun;
-        let (run_no, epoch, now_ms, by) = (standing.run_no, standing.epoch, inner.clock.now_ms(), by.clone());
-        let done: bool = inner
-            .writer
-            .exclusive("cancel the run", move |connection| {
-                let by = by.clone();
-                Box::pin(async move {
-                    let changed = sqlx::query(
-                        "UPDATE run SET cancel_requested_at_ms = ?1, state = CASE WHEN ?2 THEN ?3 ELSE state END, \
-                         ended_at_ms = CASE WHEN ?2 THEN ?1 END, epoch = epoch + ?2 \
-                         WHERE run_no = ?4 AND epoch = ?5 AND state NOT IN ('succeeded', 'failed', 'cancelled')",
-                    )
-                    .bind(now_ms)
-                    .bind(at_once)
-                    .bind(state.as_str())
-                    .bind(run_no)
-                    .bind(epoch)
-                    .execute(&mut *connection)
-                    .await?;
-                    if changed.rows_affected() == 0 {
-                        return Ok(false);
-                    }
-                    audit(connection, now_ms, &by, "cancel", run_id).await?;
-                    Ok(true)
-                })
-            })
-            .await?;
-        // Otherwise the run moved on between the look and the change: look again.
-        if done {
-            if at_once {
-                inner.ready().remove(&run_id);
-            }
-            if let Some(token) = inner.active().get(&run_id) {
-                token.cancel();
-            }
-            return Ok(());
         }
     }
 }

@@ -4,7 +4,6 @@ use std::collections::{HashMap, VecDeque};
 use std::future::pending;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use engine_rules::activity::CancelToken;
 use tokio::task::JoinSet;
 
 use super::interrupted::{Interrupted, Whose};
@@ -147,7 +146,7 @@ impl Sources {
             let handles = claim::claim_queued(inner, room).await?;
             self.queue_dry = handles.is_empty();
             for handle in handles {
-                match Active::enter(inner, handle.run_id, handle.cancel.clone()) {
+                match Active::enter(inner, handle.run_id, handle.control.clone()) {
                     Ok(active) => queued.push((active, handle)),
                     // Somebody here waits for this very run: it is theirs.
                     Err(_) => {
@@ -165,14 +164,14 @@ async fn take_over(inner: &Arc<Inner>, runs: Vec<Interrupted>, taken: &mut Vec<T
     // Active first, so that nobody here takes them for idle once they are this process's.
     let mut active = HashMap::new();
     for run in &runs {
-        if let Ok(entered) = Active::enter(inner, run.run_id, CancelToken::new()) {
+        if let Ok(entered) = Active::enter(inner, run.run_id, Arc::default()) {
             active.insert(run.run_id, entered);
         }
     }
     let runs: Vec<_> = runs.into_iter().filter(|run| active.contains_key(&run.run_id)).collect();
     for handle in interrupted::take(inner, &runs).await? {
         if let Some(active) = active.remove(&handle.run_id) {
-            active.listen(handle.cancel.clone());
+            active.listen(handle.control.clone());
             taken.push((active, handle));
         }
     }

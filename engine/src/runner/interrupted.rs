@@ -33,7 +33,7 @@ impl Interrupted {
     pub(super) fn of(run_id: RunId, standing: &Standing) -> Option<Self> {
         let fence = Fence { run_no: standing.run_no, epoch: standing.epoch, owner_no: standing.owner_no };
         match plan_run(standing.state, standing.owner) {
-            RunPlan::TakeOver => Some(Self { run_id, fence, how: How::taken_from(standing.owner) }),
+            RunPlan::TakeOver => Some(Self { run_id, fence, how: How::left_by(standing.owner) }),
             RunPlan::Leave | RunPlan::Claim => None,
         }
     }

@@ -3,13 +3,13 @@
 use std::sync::{Arc, Weak};
 
 use engine_rules::clock::Clock;
-use sqlx::Row as _;
 
 use crate::engine::Inner;
 use crate::error::EngineError;
-use crate::id::RunId;
 use crate::owner::{LEASE_MS, OwnerLock, RENEW_MS, remove_dead};
 use crate::writer::Writer;
+
+use super::orders::pass_orders;
 
 /// How often the journal is asked for orders of other processes, in milliseconds: a cancel must arrive within a second.
 const LOOK_EVERY_MS: u64 = 250;
@@ -84,8 +84,8 @@ pub(crate) async fn keep_alive(inner: Weak<Inner>, clock: Arc<dyn Clock>) {
     loop {
         clock.sleep_ms(LOOK_EVERY_MS).await;
         let Some(inner) = inner.upgrade() else { return };
-        if let Err(error) = pass_cancels(&inner).await {
-            tracing::warn!(%error, "the journal could not be asked for cancels");
+        if let Err(error) = pass_orders(&inner).await {
+            tracing::warn!(%error, "the journal could not be asked for orders");
         }
         since_renewed_ms += LOOK_EVERY_MS;
         if since_renewed_ms >= RENEW_MS {
@@ -117,24 +117,4 @@ async fn renew(inner: &Inner) -> Result<(), EngineError> {
             })
         })
         .await
-}
-
-/// Sets the token of each run here that a person cancelled in another process.
-async fn pass_cancels(inner: &Inner) -> Result<(), sqlx::Error> {
-    if inner.active().is_empty() {
-        return Ok(());
-    }
-    let rows = sqlx::query(
-        "SELECT run_id FROM run WHERE owner_no = ? AND cancel_requested_at_ms IS NOT NULL AND ended_at_ms IS NULL",
-    )
-    .bind(inner.owner_no)
-    .fetch_all(&inner.readers)
-    .await?;
-    for row in rows {
-        let id: String = row.try_get(0)?;
-        if let Some(token) = id.parse().ok().and_then(|id: RunId| inner.active().get(&id).cloned()) {
-            token.cancel();
-        }
-    }
-    Ok(())
 }

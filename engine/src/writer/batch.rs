@@ -9,7 +9,7 @@ use engine_rules::position::Position;
 use engine_rules::state::RunState;
 use sqlx::{AssertSqlSafe, Row as _, SqliteConnection};
 
-use super::rows::{AttemptWrite, ClaimedRun, NewRun, RunChange, RunWrite, StartAnswer, StepWrite, Take};
+use super::rows::{AttemptWrite, BeatWrite, ClaimedRun, NewRun, RunChange, RunWrite, StartAnswer, StepWrite, Take};
 use crate::id::RunId;
 
 /// What became of a batch, in the order of its requests.
@@ -108,10 +108,29 @@ const STEPS: &str = concat!(
     "started_at_ms = excluded.started_at_ms, ended_at_ms = excluded.ended_at_ms, duration_us = excluded.duration_us;"
 );
 
-// $7 the runs. A row: 0 run_no, 1 epoch, 2 state, 3 output, 4 failure, 5 failed_step, 6 ended_at_ms. Last, because the
-// other statements look at the state that a run had before.
+// $11 the signals that steps take. A row: 0 run_no, 1 epoch, 2 signal_no, 3 the step's place, 4 the time.
+const SIGNALS: &str = concat!(
+    "UPDATE signal SET taken_by = v->>3, taken_at_ms = v->>4 FROM (SELECT value AS v FROM jsonb_each($11)) ",
+    "JOIN run r ON r.run_no = v->>0 AND r.epoch = v->>1 AND r.state IN ",
+    owned!(),
+    " WHERE signal.signal_no = v->>2 AND signal.run_no = v->>0 AND signal.taken_at_ms IS NULL;"
+);
+
+// $12 the signs of life. A row: 0 run_no, 1 epoch, 2 top, 3 iteration, 4 sub, 5 attempt, 6 the time, 7 progress. One that
+// comes after the attempt ended changes nothing.
+const BEATS: &str = concat!(
+    "UPDATE step SET heartbeat_at_ms = v->>6, progress = coalesce(v->>7, progress) ",
+    "FROM (SELECT value AS v FROM jsonb_each($12)) JOIN run r ON r.run_no = v->>0 AND r.epoch = v->>1 AND r.state IN ",
+    owned!(),
+    " WHERE step.run_no = v->>0 AND step.top = v->>2 AND step.iteration = v->>3 AND step.sub = v->>4 ",
+    "AND step.attempt = v->>5 AND step.state = 'running';"
+);
+
+// $7 the runs. A row: 0 run_no, 1 epoch, 2 state, 3 output, 4 failure, 5 failed_step, 6 ended_at_ms, 7 wake_at_ms,
+// 8 is_released. Last, because the other statements look at the state that a run had before.
 const RUNS: &str = concat!(
-    "UPDATE run SET state = v->>2, output = v->>3, failure = v->>4, failed_step = v->>5, ended_at_ms = v->>6 ",
+    "UPDATE run SET state = v->>2, output = v->>3, failure = v->>4, failed_step = v->>5, ended_at_ms = v->>6, ",
+    "wake_at_ms = v->>7, owner_no = CASE WHEN v->>8 THEN NULL ELSE owner_no END ",
     "FROM (SELECT value AS v FROM jsonb_each($7)) WHERE run.run_no = v->>0 AND run.epoch = v->>1 AND run.state IN ",
     owned!(),
     ";"
@@ -127,17 +146,19 @@ const TAKE: &str = concat!(
     "WHERE h.concurrency_key = q.concurrency_key AND h.state IN ",
     live!(),
     " AND (h.state <> 'queued' OR h.run_no < q.run_no))) ORDER BY q.run_no LIMIT $10) ",
-    "RETURNING 5, run_no, run_id, epoch, workflow, version, input, cancel_requested_at_ms;"
+    "RETURNING 5, run_no, run_id, epoch, workflow, version, input, cancel_requested_at_ms, \
+     pause_requested_at_ms;"
 );
 
-// $8 the new owner, $11 the runs. A row: 0 run_no, 1 epoch, 2 owner_no, as they stood when it was decided to take them.
+// $8 the new owner, $13 the runs. A row: 0 run_no, 1 epoch, 2 owner_no, as they stood when it was decided to take them.
 // What a person asked for (cancel, pause) stays.
 const TAKE_OVER: &str = concat!(
     "UPDATE run SET state = 'running', owner_no = $8, epoch = epoch + 1, failure = NULL, failed_step = NULL ",
-    "FROM (SELECT value AS v FROM jsonb_each($11)) WHERE run.run_no = v->>0 AND run.epoch = v->>1 ",
+    "FROM (SELECT value AS v FROM jsonb_each($13)) WHERE run.run_no = v->>0 AND run.epoch = v->>1 ",
     "AND run.owner_no IS v->>2 AND run.state IN ",
     owned!(),
-    " RETURNING 5, run_no, run_id, epoch, workflow, version, input, cancel_requested_at_ms;"
+    " RETURNING 5, run_no, run_id, epoch, workflow, version, input, cancel_requested_at_ms, \
+     pause_requested_at_ms;"
 );
 
 /// The rows of one transaction.
@@ -152,6 +173,8 @@ pub(crate) struct Batch {
     attempts: Rows,
     steps: Rows,
     runs: Rows,
+    signals: Rows,
+    beats: Rows,
     take: Option<Take>,
     over: Rows,
 }
@@ -169,6 +192,8 @@ impl Batch {
             attempts: Rows::new(),
             steps: Rows::new(),
             runs: Rows::new(),
+            signals: Rows::new(),
+            beats: Rows::new(),
             take: take.cloned(),
             over: Rows::new(),
         };
@@ -185,6 +210,14 @@ impl Batch {
             }
             if let Some(step) = &write.step {
                 batch.add_step(write, step);
+            }
+            if let (Some(signal_no), Some(step)) = (write.take_signal, &write.step) {
+                let (place, at_ms) = (step.position.to_string(), step.ended_at_ms.unwrap_or(now_ms));
+                let row = batch.signals.begin().i64(write.run_no).i64(write.epoch).i64(signal_no);
+                row.text(&place).i64(at_ms).end();
+            }
+            if let Some(beat) = &write.beat {
+                batch.add_beat(write, beat);
             }
             if let Some(run) = &write.run {
                 batch.add_run(write, run);
@@ -263,6 +296,18 @@ impl Batch {
             .end();
     }
 
+    fn add_beat(&mut self, write: &RunWrite, beat: &BeatWrite) {
+        self.beats
+            .begin()
+            .i64(write.run_no)
+            .i64(write.epoch)
+            .place(beat.position)
+            .i64(i64::from(beat.attempt))
+            .i64(beat.at_ms)
+            .opt_text(beat.progress.as_deref())
+            .end();
+    }
+
     fn add_run(&mut self, write: &RunWrite, run: &RunChange) {
         self.runs
             .begin()
@@ -273,6 +318,8 @@ impl Batch {
             .failure(run.failure.as_ref())
             .opt_text(run.failed_step.as_deref())
             .opt_i64(run.ended_at_ms)
+            .opt_i64(run.wake_at_ms)
+            .i64(i64::from(run.is_released))
             .end();
     }
 
@@ -285,6 +332,8 @@ impl Batch {
             (&self.abandons, ABANDONS),
             (&self.attempts, ATTEMPTS),
             (&self.steps, STEPS),
+            (&self.signals, SIGNALS),
+            (&self.beats, BEATS),
             (&self.runs, RUNS),
         ] {
             if !rows.is_empty() {
@@ -317,6 +366,8 @@ impl Batch {
             .bind(self.take.as_ref().map(Take::owner_no))
             .bind(queued.and_then(|take| take.only).map(|run_id| run_id.to_string()))
             .bind(queued.map(|take| i64::try_from(take.most).unwrap_or(i64::MAX)))
+            .bind(self.signals.json())
+            .bind(self.beats.json())
             .bind(self.over.json())
             .fetch_all(connection)
             .await?;

@@ -73,11 +73,23 @@ pub(crate) struct RunWrite {
     pub attempt: Option<AttemptWrite>,
     pub step: Option<StepWrite>,
     pub run: Option<RunChange>,
+    /// The signal that the step takes.
+    pub take_signal: Option<i64>,
+    pub beat: Option<BeatWrite>,
 }
 
 impl RunWrite {
     pub fn new(run_no: i64, epoch: i64) -> Self {
-        Self { run_no, epoch, abandon_from_top: None, attempt: None, step: None, run: None }
+        Self {
+            run_no,
+            epoch,
+            abandon_from_top: None,
+            attempt: None,
+            step: None,
+            run: None,
+            take_signal: None,
+            beat: None,
+        }
     }
 
     pub fn payload_bytes(&self) -> usize {
@@ -130,6 +142,34 @@ pub(crate) struct RunChange {
     pub failure: Option<Failure>,
     pub failed_step: Option<String>,
     pub ended_at_ms: Option<i64>,
+    /// When a run that waits is due.
+    pub wake_at_ms: Option<i64>,
+    /// The run is given back: whoever comes first takes it over.
+    pub is_released: bool,
+}
+
+impl RunChange {
+    /// The run stands in `state`, and nothing else is to be said of it.
+    pub fn to(state: RunState) -> Self {
+        Self {
+            state,
+            output: None,
+            failure: None,
+            failed_step: None,
+            ended_at_ms: None,
+            wake_at_ms: None,
+            is_released: false,
+        }
+    }
+}
+
+/// A sign of life of the attempt at work; without effect once the attempt has ended.
+#[derive(Debug, Clone)]
+pub(crate) struct BeatWrite {
+    pub position: Position,
+    pub attempt: u32,
+    pub at_ms: i64,
+    pub progress: Option<String>,
 }
 
 /// Runs to be taken from the queue: the oldest that may begin.
@@ -182,6 +222,7 @@ pub(crate) struct ClaimedRun {
     pub version: u32,
     pub input: String,
     pub cancel_requested: bool,
+    pub pause_requested: bool,
 }
 
 impl ClaimedRun {
@@ -196,6 +237,7 @@ impl ClaimedRun {
             version: row.try_get("version")?,
             input: row.try_get("input")?,
             cancel_requested: row.try_get::<Option<i64>, _>("cancel_requested_at_ms")?.is_some(),
+            pause_requested: row.try_get::<Option<i64>, _>("pause_requested_at_ms")?.is_some(),
         })
     }
 }

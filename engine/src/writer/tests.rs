@@ -163,13 +163,8 @@ async fn a_result_is_written_once() {
     writer.write(step(1, 1, 1, "1")).await.expect("it is written");
     assert!(matches!(writer.write(step(1, 1, 1, "2")).await, Err(WriteError::Engine(_))));
     let mut end = RunWrite::new(1, 1);
-    end.run = Some(RunChange {
-        state: RunState::Succeeded,
-        output: Some("1".to_owned()),
-        failure: None,
-        failed_step: None,
-        ended_at_ms: Some(3),
-    });
+    let output = Some("1".to_owned());
+    end.run = Some(RunChange { output, ended_at_ms: Some(3), ..RunChange::to(RunState::Succeeded) });
     writer.write(end).await.expect("it ends");
     assert!(matches!(writer.write(step(1, 1, 2, "2")).await, Err(WriteError::Fenced)), "it has ended");
     assert_eq!(outputs(folder.path()).await, [(1, 1, "1".to_owned())]);

@@ -90,12 +90,11 @@ async fn a_cancel_waits_for_the_end_of_a_section() {
     assert_eq!(driving.await.expect("no panic").expect("it is driven"), Outcome::Cancelled);
     let labels: Vec<_> =
         detail(&engine, run).await.steps.into_iter().map(|step| (step.label, step.state.as_str())).collect();
-    let expected = ["locked#1 section", "locked.waits", "locked#1 section_end"];
-    assert_eq!(
-        labels,
-        expected.map(|label| (label.to_owned(), "succeeded")),
-        "the section is whole, and nothing after it"
-    );
+    let whole = ["locked#1 section", "locked.waits", "locked#1 section_end"].map(|label| (label, "succeeded"));
+    let expected: Vec<_> = whole.into_iter().chain([("waits", "failed")]).collect();
+    let labels: Vec<_> = labels.iter().map(|(label, state)| (label.as_str(), *state)).collect();
+    assert_eq!(labels, expected, "the section is whole, and what comes after it is told of the cancel");
+    assert_eq!(log.count("waits"), 1, "nothing ran after the section");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -25,10 +25,12 @@ pub enum Order {
     Run { workflow: String, point: String, hit: u32 },
     /// Resumes the one interrupted run and drives it, and aborts at the `hit`th meeting of the point.
     Resume { point: String, hit: u32 },
-    /// Starts so many runs of the workflow `stuck`, has each at its second step, says so, and stays until it is killed.
+    /// Starts so many runs of the workflow `held`, has each at its second step, says so, and stays until it is killed.
     Leave { runs: u32 },
     /// Recovers what is interrupted, and aborts at the `hit`th meeting of the point.
     Recover { in_flight: usize, point: String, hit: u32 },
+    /// Carries out a run until it is blocked, then cancels it, and aborts at the point.
+    Cancel { point: String },
     /// Waits for the file `go`, then starts a run with the key `the key`, and prints what came of it.
     Race,
     /// Waits for the file `go`, then opens the engine and carries out a run.
@@ -89,7 +91,9 @@ const SECOND: StepDef<usize, usize> = StepDef::new("second", "work.second", QUIC
 const THIRD: StepDef<usize, usize> = StepDef::new("third", "work.third", QUICK);
 const ONCE: StepDef<(), usize> = StepDef::new("once", "work.first", RetryPolicy::NEVER);
 const REFUSED: StepDef<(), usize> = StepDef::new("refused", "work.refused", QUICK);
-const STUCK: StepDef<usize, usize> = StepDef::new("stuck", "work.stuck", QUICK);
+const HELD: StepDef<usize, usize> = StepDef::new("held", "work.held", QUICK);
+const SLOWER: StepDef<(), usize> = StepDef::new("slow", "work.slower", QUICK);
+const STUCK: StepDef<(), ()> = StepDef::new("stuck", "work.stuck", QUICK);
 const SLOW: StepDef<(), usize> = StepDef::new("slow", "work.slow", QUICK);
 
 /// Three steps, each of which gives how many bodies ran before it: another number whenever it runs again.
@@ -123,18 +127,43 @@ pub async fn refused<C: Context>(ctx: &mut C, _input: ()) -> Result<String, Inte
     let refusal = match ctx.step(&REFUSED, &()).await {
         Ok(_) => "no refusal".to_owned(),
         Err(Interrupt::Failed(failure)) => serde_json::to_string(&failure).expect("a failure is JSON"),
-        Err(Interrupt::Suspended) => return Err(Interrupt::Suspended),
+        Err(interrupt) => return Err(interrupt),
     };
     ctx.step(&SLOW, &()).await?;
     Ok(refusal)
 }
 
 /// A step, one in which the first process stays until it is killed, and one more.
-pub async fn stuck<C: Context>(ctx: &mut C, _input: ()) -> Result<Vec<usize>, Interrupt> {
+pub async fn held<C: Context>(ctx: &mut C, _input: ()) -> Result<Vec<usize>, Interrupt> {
     let first = ctx.step(&FIRST, &()).await?;
-    let stuck = ctx.step(&STUCK, &first).await?;
-    let third = ctx.step(&THIRD, &stuck).await?;
-    Ok(vec![first, stuck, third])
+    let held = ctx.step(&HELD, &first).await?;
+    let third = ctx.step(&THIRD, &held).await?;
+    Ok(vec![first, held, third])
+}
+
+/// A step, a wait, a signal or none, a step.
+pub async fn waits<C: Context>(ctx: &mut C, _input: ()) -> Result<(usize, Option<u32>, usize), Interrupt> {
+    let first = ctx.step(&FIRST, &()).await?;
+    let begun_at_ms = ctx.now_ms().await?;
+    ctx.sleep_until("a_while", begun_at_ms + 100).await?;
+    let word = ctx.signal("word", Some(begun_at_ms + 200)).await?;
+    let second = ctx.step(&SECOND, &first).await?;
+    Ok((first, word, second))
+}
+
+/// A step, one that blocks, and where the run is cancelled there, one that cleans up.
+pub async fn stuck<C: Context>(ctx: &mut C, _input: ()) -> Result<(), Interrupt> {
+    let first = ctx.step(&FIRST, &()).await?;
+    match ctx.step(&STUCK, &()).await {
+        Err(Interrupt::Cancelled) => ctx.step(&THIRD, &first).await.map(|_| ()),
+        other => other,
+    }
+}
+
+/// A slow step and another.
+pub async fn slow_then<C: Context>(ctx: &mut C, _input: ()) -> Result<(usize, usize), Interrupt> {
+    let slow = ctx.step(&SLOWER, &()).await?;
+    Ok((slow, ctx.step(&SECOND, &slow).await?))
 }
 
 /// One slow step.
@@ -148,8 +177,12 @@ pub fn work_registry(log: &Log) -> Registry {
     registry.workflow("locked", 1, locked::<EngineContext>);
     registry.workflow("once", 1, once::<EngineContext>);
     registry.workflow("refused", 1, refused::<EngineContext>);
-    registry.workflow("stuck", 1, stuck::<EngineContext>);
+    registry.workflow("held", 1, held::<EngineContext>);
     registry.workflow("slow", 1, slow::<EngineContext>);
+    registry.workflow("stuck", 1, stuck::<EngineContext>);
+    registry.workflow("slow_then", 1, slow_then::<EngineContext>);
+    registry.activity("work.stuck", |_ctx, (): ()| async { Err::<(), _>(Broken("a person", Disposition::Operator)) });
+    registry.workflow("waits", 1, waits::<EngineContext>);
     for name in ["first", "second", "third"] {
         let log = log.clone();
         let body = move || {
@@ -164,12 +197,12 @@ pub fn work_registry(log: &Log) -> Registry {
             _ => registry.blocking_activity(&activity, move |_ctx, _: usize| body()),
         };
     }
-    let stuck = log.clone();
-    registry.activity("work.stuck", move |ctx, first: usize| {
-        let log = stuck.clone();
+    let held = log.clone();
+    registry.activity("work.held", move |ctx, first: usize| {
+        let log = held.clone();
         async move {
-            log.add("stuck");
-            log.add(&format!("{} stuck", ctx.run_id));
+            log.add("held");
+            log.add(&format!("{} held", ctx.run_id));
             if ctx.attempt == 1 {
                 std::future::pending::<()>().await;
             }
@@ -178,6 +211,15 @@ pub fn work_registry(log: &Log) -> Registry {
     });
     registry.activity("work.refused", |_ctx, (): ()| async {
         Err::<usize, _>(Broken("no: \"é\" is not a key", Disposition::Terminal))
+    });
+    let slower = log.clone();
+    registry.activity("work.slower", move |_ctx, (): ()| {
+        let log = slower.clone();
+        async move {
+            log.add("slow");
+            crate::support::sleep_ms(1_000).await;
+            Ok::<_, Broken>(log.lines().len())
+        }
     });
     let log = log.clone();
     registry.activity("work.slow", move |_ctx, (): ()| {
@@ -229,11 +271,11 @@ async fn obeys() {
         Order::Leave { runs } => {
             let engine = open(&state, work_registry(&log)).await;
             for _ in 0..runs {
-                let run = start(&engine, StartRun::new("stuck", json!(null), "child")).await;
+                let run = start(&engine, StartRun::new("held", json!(null), "child")).await;
                 let engine = engine.clone();
                 tokio::spawn(async move { engine.drive(run).await });
             }
-            while log.count("stuck") < runs as usize {
+            while log.count("held") < runs as usize {
                 crate::support::sleep_ms(5).await;
             }
             println!("\nopen");
@@ -244,6 +286,15 @@ async fn obeys() {
             abort_at(point, hit);
             let runs = engine.recover(in_flight).await.expect("they are recovered");
             panic!("{runs} runs without meeting the point");
+        }
+
+        Order::Cancel { point } => {
+            let engine = open(&state, work_registry(&log)).await;
+            let run = start(&engine, StartRun::new("stuck", json!(null), "child")).await;
+            crate::support::blocked(engine.drive(run).await.expect("it is driven"));
+            abort_at(point, 1);
+            engine.cancel(run, &crate::support::jane()).await.expect("it is cancelled");
+            panic!("it was cancelled without meeting the point");
         }
         Order::Race => {
             let engine = open(&state, registry()).await;

@@ -21,12 +21,12 @@ async fn assert_recovered(engine: &Engine, folder: &std::path::Path, count: usiz
     assert_eq!(runs.len(), count, "{context}");
     for run in &runs {
         assert_eq!(run.state, RunState::Succeeded, "{context}: {run:?}");
-        assert_eq!(log.count(&format!("{} stuck", run.run_id)), 2, "{context}: {}", run.run_id);
+        assert_eq!(log.count(&format!("{} held", run.run_id)), 2, "{context}: {}", run.run_id);
         let detail = detail(engine, run.run_id).await;
         let attempts: Vec<_> = detail.steps[1].attempts.iter().map(|attempt| attempt.outcome.as_str()).collect();
         assert_eq!(attempts, ["crashed", "succeeded"], "{context}");
     }
-    let ran = (log.count("first"), log.count("stuck"), log.count("third"));
+    let ran = (log.count("first"), log.count("held"), log.count("third"));
     assert_eq!(ran, (count, 2 * count, count), "{context}");
     assert_eq!(engine.interrupted().await.expect("they are listed"), [], "{context}");
 }
@@ -79,9 +79,9 @@ async fn a_process_that_dies_while_it_takes_many_over_leaves_them_to_the_next() 
         let log = log(folder.path());
         // Who died after the take-over had not begun them; who died at the third had some under way.
         assert_eq!(log.count("first"), 20, "{point} {hit}");
-        assert!(log.count("stuck") >= 40, "{point} {hit}");
+        assert!(log.count("held") >= 40, "{point} {hit}");
         if hit == 1 {
-            assert_eq!((log.count("stuck"), log.count("third")), (40, 20), "{point} {hit}");
+            assert_eq!((log.count("held"), log.count("third")), (40, 20), "{point} {hit}");
         }
     }
 }

@@ -91,10 +91,10 @@ async fn the_runs_of_a_process_that_dies_go_on_at_once() {
     let engine = open(folder.path(), work_registry(&log)).await;
     let daemon = Daemon::begin(&engine, ServeOptions::new(4));
     let mut child = spawn(folder.path(), &Order::Leave { runs: 6 });
-    until("the other process is at work", || log.count("stuck") == 6).await;
+    until("the other process is at work", || log.count("held") == 6).await;
     let runs: Vec<_> = list(&engine).await.into_iter().map(|run| run.run_id).collect();
     sleep_ms(1_000).await;
-    assert_eq!((log.count("stuck"), log.count("third")), (6, 0), "it lives, so it is left alone");
+    assert_eq!((log.count("held"), log.count("third")), (6, 0), "it lives, so it is left alone");
     child.kill().expect("it is killed");
     child.wait().expect("it is dead");
     for _ in 0..300 {
@@ -107,7 +107,7 @@ async fn the_runs_of_a_process_that_dies_go_on_at_once() {
     daemon.until("all have ended", &runs, &[RunState::Succeeded]).await;
     let report = daemon.end().await;
     assert_eq!((report.taken, report.taken_over, report.succeeded), (0, 6, 6), "{report:?}");
-    assert_eq!((log.count("first"), log.count("stuck")), (6, 12));
+    assert_eq!((log.count("first"), log.count("held")), (6, 12));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -129,7 +129,7 @@ async fn two_daemons_share_a_queue_and_what_is_interrupted() {
         assert_eq!(report.taken + report.taken_over, report.succeeded, "{report:?}");
     }
     assert_eq!(taken, 40);
-    assert_eq!((log.count("first"), log.count("stuck"), log.count("third")), (40, 40, 40));
+    assert_eq!((log.count("first"), log.count("held"), log.count("third")), (40, 40, 40));
 }
 
 const ODD: StepDef<String, ()> = StepDef::new("odd", "test.odd", QUICK);
@@ -170,7 +170,7 @@ async fn a_killed_holder_a_cancelled_run_and_a_panic_give_their_slot_and_their_k
     let log = log(folder.path());
     // The holder of the key dies with its process.
     let mut child = spawn(folder.path(), &Order::Leave { runs: 1 });
-    until("the other process is at work", || log.count("stuck") == 1).await;
+    until("the other process is at work", || log.count("held") == 1).await;
     let mut other = outsider(folder.path()).await;
     sqlx::query("UPDATE run SET concurrency_key = 'the key'").execute(&mut other).await.expect("it holds the key");
     let engine = open(folder.path(), odd_registry(&log)).await;

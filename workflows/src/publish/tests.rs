@@ -97,6 +97,26 @@ fn the_first_failure_is_told_even_if_taking_back_fails_too() {
 }
 
 #[test]
+fn a_cancelled_publish_takes_its_seal_back() {
+    for (step, ctx) in [("seal", up_to_build()), ("check", up_to_seal()), ("record", checked())] {
+        let mut ctx = ctx.cancel(step).answer("abandon", json!({"had_entry": true}));
+        assert!(matches!(now(publish(&mut ctx, input())), Err(Interrupt::Cancelled)), "{step}");
+        assert_eq!(ctx.names().last(), Some(&"abandon"), "{step}");
+    }
+    let mut ctx = Scripted::default().cancel("open");
+    assert!(matches!(now(publish(&mut ctx, input())), Err(Interrupt::Cancelled)));
+    assert_eq!(ctx.names(), ["open"], "nothing is sealed yet");
+}
+
+#[test]
+fn a_cancel_while_a_refusal_is_taken_back_does_not_stop_the_taking_back() {
+    let ctx = up_to_build().fail("seal", "catalog.refused").cancel("abandon");
+    let mut ctx = ctx.answer("abandon", json!({"had_entry": true}));
+    assert!(matches!(now(publish(&mut ctx, input())), Err(Interrupt::Cancelled)));
+    assert_eq!(ctx.names().iter().filter(|name| **name == "abandon").count(), 2);
+}
+
+#[test]
 fn a_suspended_run_asks_for_nothing_more() {
     for (step, ctx) in [("seal", up_to_build()), ("check", up_to_seal()), ("record", checked())] {
         let mut ctx = ctx.suspend(step);

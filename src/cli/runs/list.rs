@@ -1,0 +1,57 @@
+//! `jobctl runs list`.
+
+use engine::{RunFilter, RunRow};
+use engine_rules::state::RunState;
+use serde_json::json;
+
+use super::document::run_json;
+use super::{reader, state};
+use crate::args::RunsList;
+use crate::exit::{Ended, Exit};
+use crate::output::{Output, moment, short};
+use crate::wire::{World, engine_error};
+
+pub(super) async fn list(world: &World, out: Output, args: &RunsList) -> Result<Exit, Ended> {
+    let mut filter = RunFilter { limit: Some(args.limit), ..RunFilter::default() };
+    if args.failed {
+        filter.states = vec![RunState::Failed, RunState::Blocked];
+    }
+    if let Some(state) = &args.state_is {
+        let state = RunState::from_name(state).ok_or_else(|| {
+            Ended::usage(format!(
+                "{state:?} is no state of a run: queued, running, waiting, paused, blocked, succeeded, failed, cancelled"
+            ))
+        })?;
+        filter.states = vec![state];
+    }
+    if let Some(product) = &args.product {
+        filter.labels.insert("product".to_owned(), product.clone());
+    }
+    let runs = match reader(world).await? {
+        Some(reader) => reader.runs(&filter).await.map_err(|error| engine_error(&error))?,
+        None => Vec::new(),
+    };
+    let rows = runs.iter().map(|run| {
+        let why = run.failure.as_ref().map(|f| f.message.lines().next().unwrap_or_default().to_owned());
+        [
+            short(&run.run_id.to_string()),
+            run.workflow.clone(),
+            run.labels.get("product").cloned().unwrap_or_default(),
+            state(run),
+            moment(run.created_at_ms),
+            step_of(run),
+            why.unwrap_or_default(),
+        ]
+    });
+    if runs.is_empty() {
+        out.line("no runs");
+    } else {
+        out.table(["RUN", "WORKFLOW", "PRODUCT", "STATE", "BEGUN", "STEP", "WHY"], rows.collect());
+    }
+    out.document("runs.list", json!({ "runs": runs.iter().map(run_json).collect::<Vec<_>>() }));
+    Ok(Exit::Done)
+}
+
+fn step_of(run: &RunRow) -> String {
+    run.failed_step.clone().or_else(|| run.current_step.clone()).unwrap_or_default()
+}

@@ -1,0 +1,104 @@
+//! `jobctl runs show`.
+
+use engine::{RunDetail, StepRow};
+use serde_json::json;
+
+use super::document::{instant, run_json, step_json};
+use super::{named, state};
+use crate::cli::publish::with_run;
+use crate::exit::{Ended, Exit};
+use crate::output::{Output, duration, moment};
+use crate::terminal::summary;
+use crate::wire::{World, engine_error};
+
+pub(super) async fn show(world: &World, out: Output, run: &str) -> Result<Exit, Ended> {
+    let (reader, run_id) = named(world, run).await?;
+    let detail = reader.run(run_id).await.map_err(|error| engine_error(&error))?;
+    tell(out, &detail);
+    out.document(
+        "runs.show",
+        json!({
+            "run": run_json(&detail.run),
+            "steps": detail.steps.iter().map(step_json).collect::<Vec<_>>(),
+            "audit": detail.audit.iter().map(|row| json!({
+                "at": instant(row.at_ms), "actor": row.actor, "action": row.action, "reason": row.reason,
+            })).collect::<Vec<_>>(),
+        }),
+    );
+    Ok(Exit::Done)
+}
+
+fn tell(out: Output, detail: &RunDetail) {
+    let run = &detail.run;
+    let product = run.labels.get("product").map(|product| format!(" {product}")).unwrap_or_default();
+    out.line(format!("{}{product}  run {}  {}", run.workflow, run.run_id, state(run)));
+    out.line(format!("  begun {} by {}{}", moment(run.created_at_ms), run.actor, because(run.reason.as_deref())));
+    if let (Some(started), Some(ended)) = (run.started_at_ms, run.ended_at_ms) {
+        out.line(format!("  ended {}, after {}", moment(ended), duration(us(ended - started))));
+    }
+    if let Some(owner) = run.owner.as_ref().filter(|_| !run.state.is_terminal()) {
+        let gone = if owner.alive { "" } else { ", which is gone" };
+        out.line(format!("  owner: process {} on {}{gone}", owner.pid, owner.host));
+    }
+    out.line("");
+    let begun = detail.steps.iter().map(|step| step.first_started_at_ms).min().unwrap_or(run.created_at_ms);
+    let end = run.ended_at_ms.or_else(|| detail.steps.iter().filter_map(|s| s.ended_at_ms).max()).unwrap_or(begun);
+    for step in &detail.steps {
+        let what = step.output.as_ref().map(|output| summary(&step.name, output)).unwrap_or_default();
+        out.line(
+            format!(
+                "  {:<17}{:<10}{:>9}  {}  {what}",
+                step.label,
+                step.state.to_string(),
+                step.duration_us.map(duration).unwrap_or_default(),
+                waterfall(begun, end, step)
+            )
+            .trim_end(),
+        );
+        if step.attempts.len() > 1 || step.failure.is_some() {
+            for attempt in &step.attempts {
+                let why = attempt.failure.as_ref().map(|f| format!(": {} {}", f.code, f.message)).unwrap_or_default();
+                out.line(format!("      attempt {} {}{why}", attempt.attempt, attempt.outcome));
+            }
+        }
+        if let Some(failure) = &step.failure {
+            out.line(format!("      {:?}  {}", failure.disposition, failure.code));
+            for line in failure.message.lines() {
+                out.line(format!("      {line}"));
+            }
+            if let Some(hint) = &failure.hint {
+                out.line(format!("      hint: {}", with_run(hint, run.run_id)));
+            }
+            if let Some(input) = &step.input {
+                out.line(format!("      input: {input}"));
+            }
+        }
+    }
+    if let Some(failure) = run.failure.as_ref().filter(|_| detail.steps.iter().all(|step| step.failure.is_none())) {
+        out.line(format!("  {}: {}", failure.code, failure.message));
+        if let Some(hint) = &failure.hint {
+            out.line(format!("  hint: {}", with_run(hint, run.run_id)));
+        }
+    }
+    for row in &detail.audit {
+        out.line(format!("  {} {} by {}: {}", moment(row.at_ms), row.action, row.actor, row.reason));
+    }
+}
+
+fn because(reason: Option<&str>) -> String {
+    reason.map(|reason| format!(": {reason}")).unwrap_or_default()
+}
+
+fn us(ms: i64) -> u64 {
+    u64::try_from(ms).unwrap_or_default().saturating_mul(1000)
+}
+
+/// When a step ran within its run, as a bar of twenty places.
+fn waterfall(begun: i64, end: i64, step: &StepRow) -> String {
+    const PLACES: i64 = 20;
+    let span = (end - begun).max(1);
+    let place = |at: i64| ((at - begun) * PLACES / span).clamp(0, PLACES);
+    let from = place(step.first_started_at_ms).min(PLACES - 1);
+    let to = place(step.ended_at_ms.unwrap_or(end)).max(from + 1);
+    (0..PLACES).map(|at| if (from..to).contains(&at) { '█' } else { '·' }).collect()
+}
