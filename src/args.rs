@@ -128,9 +128,30 @@ pub enum Runs {
     Cancel {
         /// The run
         run: String,
-        /// Why, for the audit
+        /// Why, for the audit; asked for at a terminal
         #[arg(long)]
-        reason: String,
+        reason: Option<String>,
+    },
+    /// Hold a run: it stops before its next step, or at once where it waits, until runs resume
+    Pause {
+        /// The run
+        run: String,
+        /// Why, for the audit; asked for at a terminal
+        #[arg(long)]
+        reason: Option<String>,
+    },
+    /// Send a run what it waits for
+    Signal {
+        /// The run
+        run: String,
+        /// The signal's name, as runs show tells what the run waits for
+        name: String,
+        /// What goes with it, as JSON
+        #[arg(long, value_name = "JSON")]
+        payload: Option<String>,
+        /// Why, for the audit; asked for at a terminal
+        #[arg(long)]
+        reason: Option<String>,
     },
 }
 

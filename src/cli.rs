@@ -5,6 +5,7 @@ mod edition;
 mod init;
 mod inventory;
 mod publish;
+mod reason;
 mod runs;
 
 use clap::CommandFactory as _;

@@ -4,8 +4,10 @@
 mod cancel;
 mod document;
 mod list;
+mod pause;
 mod resume;
 mod show;
+mod signal;
 
 use engine::{EngineError, Reader, RunFilter, RunId, RunRow};
 use engine_rules::state::RunState;
@@ -14,6 +16,13 @@ use crate::args::Runs;
 use crate::exit::{Ended, Exit};
 use crate::output::Output;
 use crate::wire::{World, engine_error};
+
+/// How long a command waits for a run in another process to do as it was told before it says that it was told, in
+/// milliseconds.
+const SETTLES_WITHIN_MS: u64 = 2_000;
+
+/// How often it looks meanwhile, in milliseconds.
+const LOOK_EVERY_MS: u64 = 100;
 
 /// How many runs are looked through for one by the end of its id.
 const LOOKED_THROUGH: u32 = 10_000;
@@ -34,6 +43,10 @@ pub async fn runs(world: &World, out: Output, args: Runs) -> Result<Exit, Ended>
             }
         }
         Runs::Cancel { run, reason } => cancel::cancel(world, out, &run, reason).await,
+        Runs::Pause { run, reason } => pause::pause(world, out, &run, reason).await,
+        Runs::Signal { run, name, payload, reason } => {
+            signal::signal(world, out, &run, &name, payload.as_deref(), reason).await
+        }
     }
 }
 
@@ -82,4 +95,23 @@ async fn named(world: &World, text: &str) -> Result<(Reader, RunId), Ended> {
     let reader = reader(world).await?.ok_or_else(unknown)?;
     let run = find(&reader, text).await?;
     Ok((reader, run))
+}
+
+/// The state of a run that was told something, once it `is_done` or ended, or after a while in any case.
+async fn settled(
+    world: &World,
+    reader: &Reader,
+    run_id: RunId,
+    is_done: impl Fn(RunState) -> bool,
+) -> Result<RunState, Ended> {
+    let mut left_ms = SETTLES_WITHIN_MS;
+    loop {
+        let state = reader.run(run_id).await.map_err(|error| engine_error(&error))?.run.state;
+        if state.is_terminal() || is_done(state) || left_ms == 0 {
+            return Ok(state);
+        }
+        let part_ms = left_ms.min(LOOK_EVERY_MS);
+        world.clock.sleep_ms(part_ms).await;
+        left_ms -= part_ms;
+    }
 }

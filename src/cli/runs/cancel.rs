@@ -3,20 +3,19 @@
 use engine::Mutation;
 use serde_json::json;
 
-use super::named;
+use super::{named, settled};
 use crate::cli::cancelled::{Remains, take_back};
+use crate::cli::reason::reason;
 use crate::exit::{Ended, Exit};
 use crate::output::Output;
 use crate::wire::{World, engine_error};
 
-pub(super) async fn cancel(world: &World, out: Output, run: &str, reason: String) -> Result<Exit, Ended> {
+pub(super) async fn cancel(world: &World, out: Output, run: &str, why: Option<String>) -> Result<Exit, Ended> {
     let (_, run_id) = named(world, run).await?;
+    let by = Mutation { actor: world.actor.clone(), reason: reason(out, why)? };
     let engine = world.engine().await?;
-    engine
-        .cancel(run_id, &Mutation { actor: world.actor.clone(), reason })
-        .await
-        .map_err(|error| engine_error(&error))?;
-    let state = engine.reader().run(run_id).await.map_err(|error| engine_error(&error))?.run.state;
+    engine.cancel(run_id, &by).await.map_err(|error| engine_error(&error))?;
+    let state = settled(world, &engine.reader(), run_id, |_| false).await?;
     if state.is_terminal() {
         out.line(format!("run {run_id} is {state}"));
     } else {

@@ -1,13 +1,14 @@
 //! `jobctl runs show`.
 
-use engine::{RunDetail, StepRow};
+use engine::{RunDetail, RunRow, StepRow};
+use engine_rules::state::{RunState, StepState};
 use serde_json::json;
 
 use super::document::{instant, run_json, step_json};
 use super::{named, state};
 use crate::cli::publish::with_run;
 use crate::exit::{Ended, Exit};
-use crate::output::{Output, duration, moment};
+use crate::output::{Output, duration, grouped, moment};
 use crate::terminal::summary;
 use crate::wire::{World, engine_error};
 
@@ -40,11 +41,24 @@ fn tell(out: Output, detail: &RunDetail) {
         let gone = if owner.alive { "" } else { ", which is gone" };
         out.line(format!("  owner: process {} on {}{gone}", owner.pid, owner.host));
     }
+    if run.state == RunState::Waiting
+        && let Some(step) = detail.steps.iter().rev().find(|step| !step.state.is_recorded())
+    {
+        out.line(format!("  waits at {}{}", step.label, awaited(run, step)));
+    }
+    if run.state.needs_owner() {
+        for (at_ms, what) in [(run.cancel_requested_at_ms, "to end"), (run.pause_requested_at_ms, "to stop")] {
+            if let Some(at_ms) = at_ms {
+                out.line(format!("  told {what} at {}", moment(at_ms)));
+            }
+        }
+    }
     out.line("");
     let begun = detail.steps.iter().map(|step| step.first_started_at_ms).min().unwrap_or(run.created_at_ms);
     let end = run.ended_at_ms.or_else(|| detail.steps.iter().filter_map(|s| s.ended_at_ms).max()).unwrap_or(begun);
     for step in &detail.steps {
         let what = step.output.as_ref().map(|output| summary(&step.name, output)).unwrap_or_default();
+        let what = if step.state == StepState::Running { progress(step) } else { what };
         out.line(
             format!(
                 "  {:<17}{:<10}{:>9}  {}  {what}",
@@ -82,6 +96,32 @@ fn tell(out: Output, detail: &RunDetail) {
     }
     for row in &detail.audit {
         out.line(format!("  {} {} by {}: {}", moment(row.at_ms), row.action, row.actor, row.reason));
+    }
+}
+
+/// What a waiting run waits for.
+fn awaited(run: &RunRow, step: &StepRow) -> String {
+    let until = run.wake_at_ms.map(|at_ms| format!(" until {}", moment(at_ms))).unwrap_or_default();
+    match step.kind.as_str() {
+        "sleep" => until,
+        "signal" => {
+            format!(" for a signal{until}: jobctl runs signal {} {} --payload … --reason …", run.run_id, step.name)
+        }
+        "child" | "fan_out" => " for its children".to_owned(),
+        _ => format!(" for its next attempt{until}"),
+    }
+}
+
+/// How far the attempt at work was at its last sign of life.
+fn progress(step: &StepRow) -> String {
+    let Some(progress) = &step.progress else { return String::new() };
+    let number = |key: &str| progress[key].as_u64().map(grouped);
+    let unit = progress["unit"].as_str().unwrap_or_default();
+    let at = step.heartbeat_at_ms.map(|at_ms| format!(", at {}", moment(at_ms))).unwrap_or_default();
+    match (number("done"), number("total")) {
+        (Some(done), Some(total)) => format!("{done} of {total} {unit}{at}"),
+        (Some(done), None) => format!("{done} {unit}{at}"),
+        (None, _) => String::new(),
     }
 }
 
