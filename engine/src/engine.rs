@@ -531,7 +531,7 @@ fn check_texts(run: &StartRun, input_bytes: usize) -> Result<(), EngineError> {
     Ok(())
 }
 
-fn check_mutation(by: &Mutation) -> Result<(), EngineError> {
+pub(crate) fn check_mutation(by: &Mutation) -> Result<(), EngineError> {
     check_text("the actor", &by.actor, KEY_LIMIT_BYTES)?;
     check_text("the reason", &by.reason, REASON_LIMIT_BYTES)
 }

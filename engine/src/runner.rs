@@ -5,6 +5,7 @@ pub(crate) mod crew;
 mod interrupted;
 mod orders;
 mod owners;
+mod requeue;
 
 use std::sync::Arc;
 

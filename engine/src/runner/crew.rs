@@ -383,6 +383,8 @@ impl Crew {
         let run_id = handle.run_id;
         let slot = self.slots.slot();
         handle.slot = slot.clone();
+        // At once, so that nothing is taken for it twice; where a run that woke was faster, in its task.
+        slot.enter_now();
         self.flight.spawn(async move {
             let run = async move {
                 slot.enter().await;

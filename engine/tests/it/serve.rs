@@ -289,3 +289,161 @@ async fn what_is_done_over_and_over_goes_on_after_errors_and_panics() {
     assert_eq!(calls.load(Ordering::SeqCst), calls_at_end, "nothing goes on after its end");
     assert_eq!(detail(&engine, list(&engine).await[0].run_id).await.steps.len(), 3);
 }
+
+/// A step; a wait for the time that the input names, or none; a step.
+async fn patient<C: Context>(ctx: &mut C, input: (String, i64)) -> Result<(), Interrupt> {
+    let (name, until_at_ms) = input;
+    ctx.step(&ODD, &format!("{name} begins")).await?;
+    if until_at_ms > 0 {
+        ctx.sleep_until("a_time", until_at_ms).await?;
+    }
+    ctx.step(&ODD, &format!("{name} ends")).await
+}
+
+fn patient_registry(log: &Log) -> engine::Registry {
+    let mut registry = odd_registry(log);
+    registry.workflow("patient", 1, patient::<EngineContext>);
+    registry
+}
+
+fn waits(name: &str, until_at_ms: i64) -> StartRun {
+    StartRun { detached: true, ..StartRun::new("patient", json!([name, until_at_ms]), "jane") }
+}
+
+const FAR_AT_MS: i64 = 7_258_118_400_000;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn runs_that_wait_take_no_slot_from_one_that_wants_to_run() {
+    many_wait(500).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nightly_seven_thousand_runs_that_wait_take_no_slot_from_one_that_wants_to_run() {
+    many_wait(7_000).await;
+}
+
+async fn many_wait(count: usize) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = log(folder.path());
+    let engine = open(folder.path(), patient_registry(&log)).await;
+    let daemon = Daemon::begin(&engine, ServeOptions { grace_ms: 60_000, ..quick(2) });
+    for _ in 0..count {
+        start(&engine, waits("many", FAR_AT_MS)).await;
+    }
+    let waiting = || async {
+        let filter = RunFilter { states: vec![RunState::Waiting], ..RunFilter::default() };
+        engine.reader().runs(&filter).await.expect("the runs read").len()
+    };
+    let mut looks = 0;
+    while waiting().await < count {
+        looks += 1;
+        assert!(looks < 1_200, "a minute passed, and {} wait", waiting().await);
+        sleep_ms(50).await;
+    }
+    let run = start(&engine, waits("one", 0)).await;
+    daemon.until("the one that wants to run", &[run], &[RunState::Succeeded]).await;
+    // At the end they are given back, and another process goes on with them, charging no attempt.
+    let report = daemon.end().await;
+    assert_eq!((report.taken, report.given_back, report.left), (count as u64 + 1, count as u64, 0), "{report:?}");
+    assert_eq!(engine.interrupted().await.expect("they are listed").len(), count);
+    assert_eq!(log.count("many begins"), count);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn runs_that_wake_at_once_are_at_work_one_after_the_other() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = log(folder.path());
+    let (now, most) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+    let mut registry = work_registry(&log);
+    registry.workflow("patient", 1, patient::<EngineContext>);
+    let counters = (now.clone(), most.clone());
+    registry.activity("test.odd", move |_ctx, _input: String| {
+        let (now, most) = counters.clone();
+        async move {
+            most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            sleep_ms(10).await;
+            now.fetch_sub(1, Ordering::SeqCst);
+            Ok::<_, Broken>(())
+        }
+    });
+    let engine = open(folder.path(), registry).await;
+    let daemon = Daemon::begin(&engine, quick(2));
+    use engine_rules::clock::Clock as _;
+    let due_at_ms = engine::SystemClock::new().now_ms() + 1_500;
+    let mut runs = Vec::new();
+    for number in 0..20 {
+        runs.push(start(&engine, waits(&number.to_string(), due_at_ms)).await);
+    }
+    daemon.until("all have ended", &runs, &[RunState::Succeeded]).await;
+    assert_eq!(most.load(Ordering::SeqCst), 2, "as many at once as there are slots");
+    assert_eq!(daemon.end().await.succeeded, 20);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_told_to_end_lets_steps_at_work_end_and_gives_the_runs_back() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = log(folder.path());
+    let engine = open(folder.path(), work_registry(&log)).await;
+    let daemon = Daemon::begin(&engine, quick(4));
+    let mut runs = Vec::new();
+    for _ in 0..8 {
+        runs.push(start(&engine, detached("slow_then")).await);
+    }
+    until("four are at work", || log.count("slow") == 4).await;
+    let report = daemon.end().await;
+    assert_eq!((report.taken, report.given_back, report.succeeded, report.left), (4, 4, 0, 0), "{report:?}");
+    assert_eq!(log.count("second"), 0);
+    for run in &runs[..4] {
+        let detail = detail(&engine, *run).await;
+        assert_eq!((detail.run.state, detail.run.owner.is_none()), (RunState::Running, true));
+        assert_eq!(detail.steps[0].state.as_str(), "succeeded", "the step at work ended and is recorded");
+    }
+    // The next daemon finishes them, and no step runs again.
+    let next = open(folder.path(), work_registry(&log)).await;
+    let daemon = Daemon::begin(&next, quick(4));
+    daemon.until("all have ended", &runs, &[RunState::Succeeded]).await;
+    let report = daemon.end().await;
+    assert_eq!((report.taken, report.taken_over), (4, 4), "{report:?}");
+    assert_eq!((log.count("slow"), log.count("second")), (8, 8));
+    for run in &runs {
+        assert!(detail(&next, *run).await.steps.iter().all(|step| step.attempt == 1), "nothing was charged");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_that_outlasts_the_grace_is_left_and_the_daemon_ends() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = log(folder.path());
+    let engine = open(folder.path(), work_registry(&log)).await;
+    let daemon = Daemon::begin(&engine, ServeOptions { grace_ms: 100, ..quick(4) });
+    let run = start(&engine, detached("held")).await;
+    until("it is at work", || log.count("held") == 1).await;
+    let report = daemon.end().await;
+    assert_eq!((report.left, report.given_back), (1, 0), "{report:?}");
+    assert_eq!(engine.interrupted().await.expect("they are listed"), [], "its body is still at work here");
+    let next = open(folder.path(), work_registry(&log)).await;
+    assert!(matches!(next.take_over(run).await, Err(EngineError::OwnedElsewhere { .. })));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_blocked_run_that_is_put_into_the_queue_goes_on_in_whichever_process_comes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = log(folder.path());
+    let engine = open(folder.path(), odd_registry(&log)).await;
+    let run = start(&engine, StartRun::new("stuck", json!(null), "jane").key("the key", KeyPolicy::Queue)).await;
+    crate::support::blocked(engine.drive(run).await.expect("it is driven"));
+    engine.requeue(run, &jane()).await.expect("it is in the queue");
+    let seen = detail(&engine, run).await;
+    assert_eq!((seen.run.state, seen.run.owner.is_none(), &seen.run.failure), (RunState::Queued, true, &None));
+    assert_eq!(seen.audit.iter().map(|row| row.action.as_str()).collect::<Vec<_>>(), ["resume"]);
+    let again = engine.requeue(run, &jane()).await.expect_err("it is there already");
+    assert!(matches!(again, EngineError::WrongState { state: RunState::Queued, .. }), "{again:?}");
+    let other = open(folder.path(), odd_registry(&log)).await;
+    let daemon = Daemon::begin(&other, quick(1));
+    daemon.until("it is blocked again", &[run], &[RunState::Blocked]).await;
+    let seen = detail(&engine, run).await;
+    let attempts: Vec<_> = seen.steps[1].attempts.iter().map(|attempt| attempt.attempt).collect();
+    assert_eq!(attempts, [1, 2], "the recorded step did not run again, and a new attempt was granted");
+    assert_eq!(log.count("first"), 1);
+    daemon.end().await;
+}
