@@ -15,6 +15,7 @@ use engine_rules::state::RunState;
 use serde_json::{Value, json};
 
 use super::cancelled::{take_back, take_back_all};
+use super::detach;
 use crate::args::Publish;
 use crate::exit::{Ended, Exit};
 use crate::output::{Output, duration, grouped, short};
@@ -46,6 +47,9 @@ pub async fn publish(world: &World, out: Output, args: Publish) -> Result<Exit, 
     };
     activities::inventory::open_catalog(world.store.as_ref()).map_err(|error| Ended::from(error.to_failure()))?;
     let engine = world.engine().await?;
+    if args.detach {
+        return leave_to_daemon(world, &engine, out, &args, &input).await;
+    }
     if let Some(exit) = take_up_interrupted(world, &engine, out, &input).await? {
         return Ok(exit);
     }
@@ -75,6 +79,27 @@ pub async fn publish(world: &World, out: Output, args: Publish) -> Result<Exit, 
     Ok(ended.exit)
 }
 
+/// Records the run and leaves it in the queue.
+async fn leave_to_daemon(
+    world: &World,
+    engine: &Engine,
+    out: Output,
+    args: &Publish,
+    input: &PublishInput,
+) -> Result<Exit, Ended> {
+    let product_id = &input.product_id;
+    take_back_all(world, &engine.reader(), product_id).await?;
+    let run = StartRun {
+        reason: args.reason.clone(),
+        ..StartRun::new(workflows::publish::NAME, to_value(input)?, world.actor.clone())
+    };
+    let run = run.key(key(product_id), detach::policy(args.wait)).label("product", product_id.as_str());
+    match detach::enqueue(engine, run).await? {
+        Ok(run_id) => Ok(detach::tell(out, "run.publish", &format!("publish {product_id}"), run_id)),
+        Err(holder) => Err(busy(engine, product_id, holder).await?),
+    }
+}
+
 /// What a command ends with that finds the product's key held by the run `holder`.
 ///
 /// # Errors
@@ -102,6 +127,16 @@ pub async fn busy(engine: &Engine, product_id: &ProductId, holder: RunId) -> Res
                  {holder} --reason … ends it"
             ),
             Exit::Blocked,
+        ),
+        None if run.state == RunState::Queued => (
+            "engine.key_held",
+            format!("run {holder} of product {product_id} waits in the queue"),
+            Disposition::Retry,
+            format!(
+                "jobctl serve carries it out, and jobctl runs watch {holder} follows it; jobctl runs cancel {holder} \
+                 --reason … ends it"
+            ),
+            Exit::Busy,
         ),
         None => (
             "engine.key_held",
@@ -296,7 +331,8 @@ fn end_at_second_interrupt() {
     });
 }
 
-fn tell(out: Output, run_id: RunId, outcome: Outcome, took: &str) -> RunEnd {
+/// Says how the run left the process that worked on it, `took` after it began.
+pub fn tell(out: Output, run_id: RunId, outcome: Outcome, took: &str) -> RunEnd {
     let end = |state, output, failure, exit| RunEnd { run_id, state, output, failure, exit };
     match outcome {
         Outcome::Succeeded(output) => {
