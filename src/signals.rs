@@ -1,29 +1,22 @@
 //! How a person or the system tells this process to end.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
 
 use crate::exit::Ended;
 
-/// SIGINT and SIGTERM, from when this is made on.
-pub struct Signals {
+/// SIGINT and SIGTERM.
+struct Signals {
     interrupt: Signal,
     terminate: Signal,
 }
 
 impl Signals {
-    /// Begins to listen: neither signal ends the process by itself any more.
-    ///
-    /// # Errors
-    /// Where the system refuses.
-    pub fn listen() -> Result<Self, Ended> {
-        let listen = |kind| {
-            signal(kind).map_err(|error| Ended::usage(format!("the signals of the system cannot be heard: {error}")))
-        };
-        Ok(Self { interrupt: listen(SignalKind::interrupt())?, terminate: listen(SignalKind::terminate())? })
+    fn listen() -> std::io::Result<Self> {
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }
 
-    /// The next of them.
-    pub async fn next(&mut self) {
+    async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
@@ -31,16 +24,37 @@ impl Signals {
     }
 }
 
-/// Ends this process at once when it is told to end once more, whatever it is at: as if it were killed, which every step
-/// survives. On a thread of its own, so that nothing that the process is at holds it up.
-pub fn end_at_next() {
-    std::thread::spawn(|| {
-        let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
-        runtime.block_on(async {
-            if let Ok(mut signals) = Signals::listen() {
-                signals.next().await;
+/// Listens from when this returns on: what it returns is ready at the first signal. A second one, however soon, ends this
+/// process at once, whatever it is at: as if it were killed, which every step survives. On a thread of its own, so that
+/// nothing that the process is at holds it up.
+///
+/// # Errors
+/// Where the system refuses.
+pub fn told_to_end() -> Result<oneshot::Receiver<()>, Ended> {
+    let (tell, told) = oneshot::channel();
+    let (answer, listens) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let begun = runtime.and_then(|runtime| {
+            let signals = runtime.block_on(async { Signals::listen() })?;
+            Ok((runtime, signals))
+        });
+        match begun {
+            Err(error) => {
+                let _ = answer.send(Err(error));
+            }
+            Ok((runtime, mut signals)) => {
+                let _ = answer.send(Ok(()));
+                runtime.block_on(signals.next());
+                let _ = tell.send(());
+                runtime.block_on(signals.next());
                 let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
             }
-        });
+        }
     });
+    match listens.recv() {
+        Ok(Ok(())) => Ok(told),
+        Ok(Err(error)) => Err(Ended::usage(format!("the signals of the system cannot be heard: {error}"))),
+        Err(_) => Err(Ended::usage("the signals of the system cannot be heard")),
+    }
 }

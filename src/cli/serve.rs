@@ -13,7 +13,7 @@ use super::publish::with_run;
 use crate::args::Serve;
 use crate::exit::{Ended, Exit};
 use crate::output::{Output, duration, moment};
-use crate::signals::{self, Signals};
+use crate::signals::told_to_end;
 use crate::terminal::{findings, summary};
 use crate::wire::{World, engine_error};
 
@@ -26,7 +26,7 @@ const CLOSE_WITHIN_MS: u64 = 5_000;
 /// What the engine fails with as it begins; and when the writer of the state database has stopped, so that nothing can be
 /// recorded any more.
 pub async fn serve(world: &World, out: Output, args: &Serve) -> Result<Exit, Ended> {
-    let mut signals = Signals::listen()?;
+    let end = told_to_end()?;
     let engine = world.engine().await?;
     let mut log = Log { world, out, is_stream: args.jsonl, engine: &engine, titles: HashMap::new() };
     let mut events = engine.subscribe();
@@ -35,8 +35,7 @@ pub async fn serve(world: &World, out: Output, args: &Serve) -> Result<Exit, End
     log.began(args);
     let (told, mut was_told) = tokio::sync::oneshot::channel();
     let shutdown = async move {
-        signals.next().await;
-        signals::end_at_next();
+        let _ = end.await;
         let _ = told.send(());
     };
     let served = {

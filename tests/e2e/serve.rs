@@ -1,7 +1,7 @@
 //! The daemon, and runs that are left to it.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -137,39 +137,42 @@ fn a_daemon_that_is_told_to_end_gives_its_runs_back() {
     }
 }
 
-/// A publish whose source is a pipe, so that its step is at work until the test says otherwise.
-fn endless(env: &Env) -> (String, std::path::PathBuf) {
-    let folder = env.path("source");
-    std::fs::create_dir(&folder).unwrap();
-    let pipe = folder.join(format!("{PRODUCT}.zip"));
-    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    (detach(env, PRODUCT, &pipe), pipe)
+/// A daemon at the first step of a publish, which cannot end while the test holds the catalog's lock.
+fn held_up(env: &Env, args: &[&str]) -> (String, std::fs::File, Daemon) {
+    let lock = std::fs::File::open(env.path("catalog/LOCK")).unwrap();
+    lock.lock().unwrap();
+    let run = detach(env, PRODUCT, &zip(env, PRODUCT));
+    let mut daemon = Daemon::start(env, args, None);
+    daemon.until("it begins the run", |event| event["event"] == "run_started");
+    for _ in 0..1_000 {
+        if show(env, &run)["steps"][0]["state"] == "running" {
+            break;
+        }
+    }
+    assert_eq!(show(env, &run)["steps"][0]["state"], "running");
+    (run, lock, daemon)
 }
 
 #[test]
 fn a_step_that_outlasts_the_grace_is_the_next_owners() {
     let env = Env::with_catalog();
-    let (run, pipe) = endless(&env);
-    let mut daemon = Daemon::start(&env, &["--grace", "1"], None);
-    daemon.until("its first step has ended", |event| event["event"] == "step_succeeded");
+    let (run, lock, daemon) = held_up(&env, &["--grace", "1"]);
     let report = daemon.end();
     assert_eq!((&report["left"], &report["given_back"]), (&1.into(), &0.into()), "{report}");
     assert_eq!(show(&env, &run)["run"]["interrupted"], true);
-    std::fs::remove_file(&pipe).unwrap();
-    Table::new(PRODUCT, 3).write_zip(&pipe);
+    drop(lock);
     let mut daemon = Daemon::start(&env, &[], None);
     assert_eq!(daemon.until_ended(&run)["state"], "succeeded");
     daemon.end();
     assert_eq!(show(&env, &run)["run"]["epoch"], 2);
+    assert_eq!(live(&env), [PRODUCT]);
 }
 
 #[test]
 fn a_second_signal_ends_the_daemon_at_once() {
     use std::os::unix::process::ExitStatusExt as _;
     let env = Env::with_catalog();
-    endless(&env);
-    let mut daemon = Daemon::start(&env, &["--grace", "3600"], None);
-    daemon.until("its first step has ended", |event| event["event"] == "step_succeeded");
+    let (_, _lock, mut daemon) = held_up(&env, &["--grace", "3600"]);
     daemon.signal(Signal::TERM);
     daemon.until("it is ending", |event| event["event"] == "ending");
     daemon.signal(Signal::INT);

@@ -12,6 +12,7 @@ use super::env::Env;
 
 /// How long anything may take before the test fails.
 const PATIENCE: Duration = Duration::from_secs(60);
+const SHORT: Duration = Duration::from_millis(200);
 
 pub struct Daemon {
     child: Child,
@@ -47,14 +48,16 @@ impl Daemon {
     /// Waits until it tells such an event.
     #[track_caller]
     pub fn until(&mut self, what: &str, is_it: impl Fn(&Value) -> bool) -> Value {
+        let mut left = PATIENCE;
         loop {
-            match self.events.recv_timeout(PATIENCE) {
+            match self.events.recv_timeout(SHORT) {
                 Ok(event) => {
                     self.told.push(event.clone());
                     if is_it(&event) {
                         return event;
                     }
                 }
+                Err(RecvTimeoutError::Timeout) if !left.is_zero() => left -= SHORT,
                 Err(RecvTimeoutError::Timeout) => panic!("a minute passed, and not yet: {what}: {:?}", self.told),
                 Err(RecvTimeoutError::Disconnected) => panic!("it ended, and not yet: {what}: {:?}", self.told),
             }
