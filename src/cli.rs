@@ -8,7 +8,9 @@ mod inventory;
 mod publish;
 mod reason;
 mod runs;
+mod schedules;
 mod serve;
+mod when;
 
 use clap::CommandFactory as _;
 pub use publish::with_run;
@@ -38,6 +40,7 @@ pub async fn run(cli: Cli, out: Output) -> Result<Exit, Ended> {
         Command::Run(Run::Publish(args)) => publish::publish(&world()?, out, args).await,
         Command::Runs(args) => runs::runs(&world()?, out, args).await,
         Command::Serve(args) => serve::serve(&world()?, out, &args).await,
+        Command::Schedules(args) => schedules::schedules(&world()?, out, args).await,
         Command::Inventory(args) => inventory::inventory(&world()?, out, &args),
         Command::Edition(args) => edition::edition(&world()?, out, args).await,
         Command::Completions { shell } => {

@@ -6,6 +6,7 @@ mod config;
 mod exit;
 mod output;
 mod signals;
+mod start;
 mod terminal;
 mod wire;
 

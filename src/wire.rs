@@ -95,11 +95,24 @@ pub fn engine_error(error: &engine::EngineError) -> Ended {
     let mut ended = Ended::from(error.to_failure());
     if let engine::EngineError::WrongState { run, .. }
     | engine::EngineError::OwnedElsewhere { run, .. }
-    | engine::EngineError::AlreadyDriven { run } = error
+    | engine::EngineError::AlreadyDriven { run }
+    | engine::EngineError::Imported { run } = error
     {
         ended.failure.hint = ended.failure.hint.map(|hint| with_run(&hint, *run));
     }
-    let is_usage = matches!(error, engine::EngineError::UnknownRun { .. } | engine::EngineError::AmbiguousRun { .. });
+    if let engine::EngineError::ScheduleHeld { holder, .. } = error {
+        ended.failure.hint = ended.failure.hint.map(|hint| with_run(&hint, *holder));
+        return ended.with_exit(Exit::Busy);
+    }
+    let is_usage = matches!(
+        error,
+        engine::EngineError::UnknownRun { .. }
+            | engine::EngineError::AmbiguousRun { .. }
+            | engine::EngineError::UnknownSchedule { .. }
+            | engine::EngineError::ScheduleRemoved { .. }
+            | engine::EngineError::BadCron { .. }
+            | engine::EngineError::UnknownTimeZone { .. }
+    );
     if is_usage { ended.with_exit(Exit::Usage) } else { ended }
 }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use engine_rules::context::{ChildDef, ChildEnd, ChildStart, Context, Interrupt, StepDef};
 use engine_rules::digest::{canonical_json, digest_text};
 use engine_rules::failure::{Disposition, Failure};
-use engine_rules::limits::{HISTORY_LIMIT_STEPS, NAME_LIMIT_BYTES};
+use engine_rules::limits::{HISTORY_LIMIT_STEPS, NAME_LIMIT_BYTES, bounded};
 use engine_rules::position::{Position, step_label};
 use engine_rules::state::{RunEvent, RunState, StepState};
 use serde::Serialize;
@@ -520,5 +520,5 @@ fn describe(kind: &str, section: Option<&str>, position: Position, name: &str) -
 
 /// A failure that a person must look at.
 pub(crate) fn operator(code: &str, message: String, hint: &str) -> Failure {
-    Failure { code: code.to_owned(), message, disposition: Disposition::Operator, hint: Some(hint.to_owned()) }
+    bounded(Failure { code: code.to_owned(), message, disposition: Disposition::Operator, hint: Some(hint.to_owned()) })
 }

@@ -28,6 +28,8 @@ const FILE_NAME: &str = "state.db";
 const MIGRATIONS: &[(i64, &str, &str)] = &[
     (1, "core", include_str!("../../migrations/0001_core.sql")),
     (2, "waiting", include_str!("../../migrations/0002_waiting.sql")),
+    (3, "schedules", include_str!("../../migrations/0003_schedules.sql")),
+    (4, "imported", include_str!("../../migrations/0004_imported.sql")),
 ];
 
 /// Where the state database of `state_dir` is.

@@ -9,7 +9,8 @@ use engine_rules::clock::Clock;
 use engine_rules::crash;
 use engine_rules::digest::{canonical_json, digest_text};
 use engine_rules::failure::Failure;
-use engine_rules::limits::{KEY_LIMIT_BYTES, NAME_LIMIT_BYTES, PAYLOAD_LIMIT_BYTES, REASON_LIMIT_BYTES};
+use engine_rules::limits::{KEY_LIMIT_BYTES, LABELS_LIMIT_BYTES, NAME_LIMIT_BYTES, REASON_LIMIT_BYTES, check_payload};
+use engine_rules::state::RunState;
 use serde_json::Value;
 use sqlx::SqlitePool;
 use tokio::sync::{RwLock, broadcast};
@@ -20,8 +21,11 @@ use crate::control::RunControl;
 use crate::db;
 use crate::error::EngineError;
 use crate::events::{BUFFERED_EVENTS, Event, EventKind, Events};
+use crate::export::ExportError;
 use crate::id::RunId;
+use crate::import::{self, IfOther, Imported};
 use crate::owner::OwnerLock;
+use crate::purge::{self, PurgePlan, PurgeReport};
 use crate::read::Reader;
 use crate::registry::Registry;
 use crate::runner;
@@ -82,12 +86,29 @@ pub enum KeyPolicy {
     Queue,
 }
 
+impl KeyPolicy {
+    /// Its name in the journal.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Forbid => "forbid",
+            Self::Queue => "queue",
+        }
+    }
+
+    /// The policy of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Forbid, Self::Queue].into_iter().find(|policy| policy.as_str() == name)
+    }
+}
+
 /// A run to be started.
 #[derive(Debug, Clone)]
 pub struct StartRun {
     /// The workflow's name.
     pub workflow: String,
-    /// Its input, at most [`PAYLOAD_LIMIT_BYTES`] as JSON.
+    /// Its input, at most [`PAYLOAD_LIMIT_BYTES`](engine_rules::limits::PAYLOAD_LIMIT_BYTES) as JSON.
     pub input: Value,
     /// At most one live run has this key, in one state database.
     pub concurrency_key: Option<String>,
@@ -251,6 +272,14 @@ impl std::fmt::Debug for Inner {
 }
 
 impl Inner {
+    /// The version under which a new run of `workflow` begins.
+    pub fn newest_version(&self, workflow: &str) -> Result<u32, EngineError> {
+        self.registry.newest_version(workflow).ok_or_else(|| EngineError::UnknownWorkflow {
+            name: workflow.to_owned(),
+            known: self.registry.workflow_names().map(str::to_owned).collect(),
+        })
+    }
+
     /// Tells those who watch; costs nothing while nobody does.
     pub fn emit(&self, run_id: RunId, kind: impl FnOnce() -> EventKind) {
         if self.events.receiver_count() > 0 {
@@ -264,6 +293,16 @@ impl Inner {
 
     pub fn ready(&self) -> MutexGuard<'_, HashMap<RunId, RunHandle>> {
         self.ready.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A new run is in the journal. One that is not in the queue is this process's, to be driven.
+    pub fn recorded(&self, mut handle: RunHandle, run_no: i64, state: RunState) -> Started {
+        let (run_id, queued) = (handle.run_id, !state.needs_owner());
+        if !queued {
+            handle.run_no = run_no;
+            self.ready().insert(run_id, handle);
+        }
+        Started { run_id, queued, existing: false }
     }
 }
 
@@ -307,52 +346,12 @@ impl Engine {
     ///
     /// # Errors
     /// [`EngineError::UnknownWorkflow`], [`EngineError::PayloadTooLarge`], [`EngineError::TextTooLong`],
-    /// [`EngineError::IdempotencyConflict`]; nothing is recorded then.
+    /// [`EngineError::IdempotencyConflict`], and [`EngineError::IdempotencyPurged`] where the run that the key started was
+    /// purged within the key's window; nothing is recorded then.
     pub async fn start(&self, run: StartRun) -> Result<Start, EngineError> {
         let inner = &self.0;
-        let version = inner.registry.newest_version(&run.workflow).ok_or_else(|| EngineError::UnknownWorkflow {
-            name: run.workflow.clone(),
-            known: inner.registry.workflow_names().map(str::to_owned).collect(),
-        })?;
-        let input = canonical_json(&run.input);
-        check_texts(&run, input.len())?;
-        let new = NewRun {
-            run_id: RunId(inner.clock.new_id()),
-            version,
-            detached: run.detached,
-            input_digest: digest_text(&input),
-            input,
-            labels: canonical_json(&run.labels.into_iter().map(|(name, value)| (name, Value::from(value))).collect()),
-            concurrency_key: run.concurrency_key,
-            concurrency_policy: match run.key_policy {
-                KeyPolicy::Forbid => "forbid",
-                KeyPolicy::Queue => "queue",
-            },
-            parent_run_id: run.parent_run_id,
-            origin_run_id: run.origin_run_id,
-            origin_step: run.origin_step,
-            schedule: run.schedule,
-            actor: run.actor,
-            reason: run.reason,
-            idempotency_key: run.idempotency_key,
-            idempotency_window_ms: run.idempotency_window_ms,
-            owner_no: inner.owner_no,
-            workflow: run.workflow,
-        };
-        let mut handle = RunHandle {
-            run_no: 0,
-            run_id: new.run_id,
-            epoch: 1,
-            workflow: new.workflow.clone(),
-            version,
-            input: new.input.clone(),
-            fresh: true,
-            crashed: false,
-            resumed: false,
-            control: Arc::new(RunControl::default()),
-            recorded: None,
-            slot: Slot::default(),
-        };
+        let new = new_run(inner, run)?;
+        let handle = begun(&new);
         let (key, digest) = (new.idempotency_key.clone(), new.input_digest.clone());
         crash::point("engine.run_row.before");
         let _arriving = inner.arriving.read().await;
@@ -360,21 +359,16 @@ impl Engine {
         crash::point("engine.run_row.after");
         match answer {
             StartAnswer::Busy { holder } => Ok(Start::Busy { holder }),
-            StartAnswer::Existing { run_id, input_digest } if input_digest == digest => {
-                Ok(Start::Started(Started { run_id, queued: false, existing: true }))
-            }
-            StartAnswer::Existing { run_id, .. } => {
+            StartAnswer::Existing { run_id, input_digest, .. } if input_digest != digest => {
                 Err(EngineError::IdempotencyConflict { key: key.unwrap_or_default(), run: run_id })
             }
-            StartAnswer::Started { run_no, state } => {
-                let run_id = handle.run_id;
-                let queued = !state.needs_owner();
-                if !queued {
-                    handle.run_no = run_no;
-                    inner.ready().insert(run_id, handle);
-                }
-                Ok(Start::Started(Started { run_id, queued, existing: false }))
+            StartAnswer::Existing { run_id, purged: true, .. } => {
+                Err(EngineError::IdempotencyPurged { key: key.unwrap_or_default(), run: run_id })
             }
+            StartAnswer::Existing { run_id, .. } => {
+                Ok(Start::Started(Started { run_id, queued: false, existing: true }))
+            }
+            StartAnswer::Started { run_no, state } => Ok(Start::Started(inner.recorded(handle, run_no, state))),
         }
     }
 
@@ -461,9 +455,7 @@ impl Engine {
         check_mutation(by)?;
         check_text("the signal's name", name, NAME_LIMIT_BYTES)?;
         let payload = canonical_json(payload);
-        if payload.len() > PAYLOAD_LIMIT_BYTES {
-            return Err(EngineError::PayloadTooLarge { size_bytes: payload.len(), limit_bytes: PAYLOAD_LIMIT_BYTES });
-        }
+        check_payload("the signal's payload", payload.len())?;
         runner::signal(&self.0, run_id, name, payload, by).await
     }
 
@@ -484,6 +476,28 @@ impl Engine {
     /// [`EngineError::Storage`].
     pub async fn drain(&self, in_flight: usize) -> Result<u64, EngineError> {
         runner::drain(&self.0, in_flight).await
+    }
+
+    /// Deletes finished runs that ended before the plan's times, with what belongs to them, in transactions of a bounded
+    /// size between which other writers come in. What is committed stays done when the process dies in the middle; the
+    /// next call goes on. Two calls at once are safe. See [`PurgePlan`] for what is kept (DESIGN §2.2, Retention).
+    ///
+    /// # Errors
+    /// [`EngineError::TextTooLong`], [`EngineError::Storage`]; what was purged until then is purged.
+    pub async fn purge(&self, plan: PurgePlan) -> Result<PurgeReport, EngineError> {
+        check_mutation(&plan.by)?;
+        purge::purge(&self.0, plan).await
+    }
+
+    /// Keeps an exported run for reading (DESIGN §2.2, §10). `text` is the file as [`RunExport::to_text`] wrote it. It is
+    /// a document of its own and no run of this state: nothing takes it up, changes it or purges it. Importing the same
+    /// content again changes nothing. Leaves a row in the audit trail.
+    ///
+    /// # Errors
+    /// [`ExportError`], saying where the file is damaged; nothing is kept then.
+    pub async fn import(&self, text: &str, by: &Mutation, if_other: IfOther) -> Result<Imported, ExportError> {
+        check_mutation(by)?;
+        import::import(&self.0, text, by, if_other).await
     }
 
     /// What happens to the runs of this process from now on.
@@ -507,10 +521,61 @@ impl Engine {
     }
 }
 
-fn check_texts(run: &StartRun, input_bytes: usize) -> Result<(), EngineError> {
-    if input_bytes > PAYLOAD_LIMIT_BYTES {
-        return Err(EngineError::PayloadTooLarge { size_bytes: input_bytes, limit_bytes: PAYLOAD_LIMIT_BYTES });
+/// `run` as it is recorded, under the newest version of its workflow.
+///
+/// # Errors
+/// [`EngineError::UnknownWorkflow`], [`EngineError::PayloadTooLarge`], [`EngineError::TextTooLong`].
+pub(crate) fn new_run(inner: &Inner, run: StartRun) -> Result<NewRun, EngineError> {
+    let version = inner.newest_version(&run.workflow)?;
+    let input = canonical_json(&run.input);
+    check_texts(&run, input.len())?;
+    Ok(NewRun {
+        run_id: RunId(inner.clock.new_id()),
+        version,
+        detached: run.detached,
+        input_digest: digest_text(&input),
+        input,
+        labels: labels_text(run.labels),
+        concurrency_key: run.concurrency_key,
+        concurrency_policy: run.key_policy.as_str(),
+        parent_run_id: run.parent_run_id,
+        origin_run_id: run.origin_run_id,
+        origin_step: run.origin_step,
+        schedule: run.schedule,
+        actor: run.actor,
+        reason: run.reason,
+        idempotency_key: run.idempotency_key,
+        idempotency_window_ms: run.idempotency_window_ms,
+        owner_no: inner.owner_no,
+        workflow: run.workflow,
+    })
+}
+
+/// Labels as the journal keeps them.
+pub(crate) fn labels_text(labels: BTreeMap<String, String>) -> String {
+    canonical_json(&labels.into_iter().map(|(name, value)| (name, Value::from(value))).collect())
+}
+
+/// What this process drives once `new` is recorded as its own.
+pub(crate) fn begun(new: &NewRun) -> RunHandle {
+    RunHandle {
+        run_no: 0,
+        run_id: new.run_id,
+        epoch: 1,
+        workflow: new.workflow.clone(),
+        version: new.version,
+        input: new.input.clone(),
+        fresh: true,
+        crashed: false,
+        resumed: false,
+        control: Arc::new(RunControl::default()),
+        recorded: None,
+        slot: Slot::default(),
     }
+}
+
+pub(crate) fn check_texts(run: &StartRun, input_bytes: usize) -> Result<(), EngineError> {
+    check_payload("the input", input_bytes)?;
     check_text("the workflow's name", &run.workflow, NAME_LIMIT_BYTES)?;
     check_text("the actor", &run.actor, KEY_LIMIT_BYTES)?;
     for (what, text, limit) in [
@@ -528,6 +593,11 @@ fn check_texts(run: &StartRun, input_bytes: usize) -> Result<(), EngineError> {
         check_text("a label", name, KEY_LIMIT_BYTES)?;
         check_text("a label", value, KEY_LIMIT_BYTES)?;
     }
+    let labels_bytes = run.labels.iter().map(|(name, value)| name.len() + value.len()).sum();
+    if labels_bytes > LABELS_LIMIT_BYTES {
+        let what = "all labels together";
+        return Err(EngineError::TextTooLong { what, size_bytes: labels_bytes, limit_bytes: LABELS_LIMIT_BYTES });
+    }
     Ok(())
 }
 
@@ -536,7 +606,7 @@ pub(crate) fn check_mutation(by: &Mutation) -> Result<(), EngineError> {
     check_text("the reason", &by.reason, REASON_LIMIT_BYTES)
 }
 
-fn check_text(what: &'static str, text: &str, limit_bytes: usize) -> Result<(), EngineError> {
+pub(crate) fn check_text(what: &'static str, text: &str, limit_bytes: usize) -> Result<(), EngineError> {
     if text.len() <= limit_bytes {
         return Ok(());
     }

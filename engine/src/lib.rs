@@ -37,12 +37,16 @@ mod db;
 mod engine;
 mod error;
 mod events;
+mod export;
 mod id;
+mod import;
 mod journal;
 mod owner;
+mod purge;
 mod read;
 mod registry;
 mod runner;
+mod schedules;
 mod serve;
 mod slots;
 mod writer;
@@ -55,10 +59,20 @@ pub use context::EngineContext;
 pub use engine::{Engine, EngineConfig, KeyPolicy, Mutation, Outcome, Start, StartRun, Started};
 pub use error::EngineError;
 pub use events::{Event, EventKind, Events};
+pub use export::{ExportError, ExportedChild, ExportedSignal, RunExport};
 pub use id::RunId;
-pub use read::{AttemptRow, AuditRow, OwnerRow, Reader, RunDetail, RunFilter, RunRow, StepRow};
+pub use import::{IfOther, Imported, ImportedRow};
+pub use purge::{PurgePlan, PurgeReport};
+pub use read::{
+    AttemptRow, AuditRow, OwnerRow, Reader, RunDetail, RunFilter, RunRow, ScheduleRow, StepRow, TickFilter, TickRow,
+};
 pub use registry::{Registry, WorkflowFn};
+pub use schedules::{Fired, FiredOutcome, ScheduleDef, Synced, find_time_zone};
 pub use serve::{Periodic, ServeOptions, ServeReport};
+
+/// The crash points of firing a schedule; a run that a person starts does not meet them.
+pub const SCHEDULE_CRASH_POINTS: &[&str] =
+    &["engine.ticks.before", "engine.ticks.cursor", "engine.ticks.runs", "engine.ticks.after"];
 
 type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 

@@ -1,5 +1,7 @@
 //! Reading the journal, from any process, also while others write.
 
+mod schedules;
+
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,10 +10,10 @@ use engine_rules::clock::Clock;
 use engine_rules::failure::Failure;
 use engine_rules::position::{Position, step_label};
 use engine_rules::state::{RunState, StepState};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sqlx::sqlite::SqliteRow;
-use sqlx::{AssertSqlSafe, QueryBuilder, Row as _, Sqlite, SqlitePool};
+use sqlx::{AssertSqlSafe, QueryBuilder, Row as _, Sqlite, SqliteConnection, SqlitePool};
 
 use crate::context::{tells_of_cancel, tells_of_time};
 use crate::db;
@@ -19,8 +21,10 @@ use crate::error::{EngineError, storage};
 use crate::id::RunId;
 use crate::owner::{is_alive, probe};
 
+pub use schedules::{ScheduleRow, TickFilter, TickRow};
+
 /// A run, with all that is known of it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunRow {
     /// Its id.
     pub run_id: RunId,
@@ -74,6 +78,9 @@ pub struct RunRow {
     pub started_at_ms: Option<i64>,
     /// When it ended.
     pub ended_at_ms: Option<i64>,
+    /// When its purge began: its history is no longer whole, and the next purge ends it.
+    #[serde(default)]
+    pub purge_begun_at_ms: Option<i64>,
     /// How many of its steps have a result.
     pub steps_recorded: u32,
     /// The step that it last asked for.
@@ -81,7 +88,7 @@ pub struct RunRow {
 }
 
 /// A process that works on runs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnerRow {
     /// Its id.
     pub owner_id: String,
@@ -96,7 +103,7 @@ pub struct OwnerRow {
 }
 
 /// A step of a run, with all that is known of it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StepRow {
     /// Its place, as text.
     pub position: String,
@@ -153,7 +160,7 @@ pub struct StepRow {
 }
 
 /// An attempt of a step.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttemptRow {
     /// Which, from 1.
     pub attempt: u32,
@@ -172,7 +179,7 @@ pub struct AttemptRow {
 }
 
 /// What a person did to a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditRow {
     /// When.
     pub at_ms: i64,
@@ -185,7 +192,7 @@ pub struct AuditRow {
 }
 
 /// A run with its steps and what persons did to it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunDetail {
     /// The run.
     pub run: RunRow,
@@ -213,9 +220,9 @@ pub struct RunFilter {
 /// Reads the journal and never writes. A busy writer does not hold it up.
 #[derive(Clone)]
 pub struct Reader {
-    pool: SqlitePool,
+    pub(crate) pool: SqlitePool,
     state_dir: PathBuf,
-    clock: Arc<dyn Clock>,
+    pub(crate) clock: Arc<dyn Clock>,
 }
 
 impl std::fmt::Debug for Reader {
@@ -225,6 +232,7 @@ impl std::fmt::Debug for Reader {
 }
 
 const RUN_COLUMNS: &str = "SELECT r.*, o.owner_id, o.pid, o.host, o.version AS owner_version, o.lease_until_at_ms, \
+     (SELECT b.begun_at_ms FROM purge_begun b WHERE b.run_no = r.run_no) AS purge_begun_at_ms, \
      (SELECT count(*) FROM step s WHERE s.run_no = r.run_no AND s.kind = 'activity' \
         AND s.state IN ('succeeded', 'failed')) AS steps_recorded, \
      (SELECT json_array(s.section, s.iteration, s.name) FROM step s WHERE s.run_no = r.run_no \
@@ -317,6 +325,15 @@ impl Reader {
     pub async fn run(&self, run_id: RunId) -> Result<RunDetail, EngineError> {
         // One read transaction, so that the parts fit together.
         let mut snapshot = self.pool.begin().await.map_err(storage("read the run"))?;
+        self.detail(&mut snapshot, run_id).await
+    }
+
+    /// The same on a connection that holds one moment.
+    pub(crate) async fn detail(
+        &self,
+        snapshot: &mut SqliteConnection,
+        run_id: RunId,
+    ) -> Result<RunDetail, EngineError> {
         let row = sqlx::query(AssertSqlSafe(format!("{RUN_COLUMNS} WHERE r.run_id = ?")))
             .bind(run_id.to_string())
             .fetch_optional(&mut *snapshot)
@@ -415,6 +432,7 @@ impl Reader {
             created_at_ms: columns.get("created_at_ms")?,
             started_at_ms: columns.get("started_at_ms")?,
             ended_at_ms: columns.get("ended_at_ms")?,
+            purge_begun_at_ms: columns.get("purge_begun_at_ms")?,
             steps_recorded: columns.get("steps_recorded")?,
             current_step: current.map(|(section, iteration, name)| step_label(section.as_deref(), iteration, &name)),
         })
@@ -449,7 +467,7 @@ impl<'r> Columns<'r> {
     }
 }
 
-fn parse_id(text: &str) -> Result<RunId, EngineError> {
+pub(crate) fn parse_id(text: &str) -> Result<RunId, EngineError> {
     text.parse().map_err(|_| EngineError::Corrupt {
         subject: "a run".to_owned(),
         found: text.to_owned(),

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use engine_rules::context::Interrupt;
 use engine_rules::crash;
 use engine_rules::failure::{Disposition, Failure};
+use engine_rules::limits::bounded;
 use engine_rules::state::{RunEvent, RunState};
 use serde_json::Value;
 
@@ -132,9 +133,10 @@ async fn carry_out(inner: Arc<Inner>, mut handle: RunHandle) -> Result<Outcome, 
     match returned {
         Err(panic) => block(&mut ctx, panicked(&panic)).await,
         Ok(Ok(output)) => finish(&mut ctx, output).await,
+        // A workflow may fail with words of its own, of any length.
         Ok(Err(WorkflowEnd::Interrupt(Interrupt::Failed(failure)))) => match failure.disposition {
-            Disposition::Operator => block(&mut ctx, failure).await,
-            Disposition::Retry | Disposition::Terminal => fail(&mut ctx, failure).await,
+            Disposition::Operator => block(&mut ctx, bounded(failure)).await,
+            Disposition::Retry | Disposition::Terminal => fail(&mut ctx, bounded(failure)).await,
         },
         Ok(Err(WorkflowEnd::Interrupt(Interrupt::Suspended | Interrupt::Cancelled))) => {
             let failure = operator(

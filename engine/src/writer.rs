@@ -18,6 +18,7 @@ use crate::BoxFuture;
 use crate::db::{BUSY_AGAIN_MS, is_busy};
 use crate::error::{EngineError, WriteError, storage};
 
+pub(crate) use batch::start_within;
 pub(crate) use rows::{
     AttemptWrite, BeatWrite, ClaimedRun, Fence, NewRun, RunChange, RunWrite, StartAnswer, StepWrite, Take, TakeOver,
     TakeQueued,

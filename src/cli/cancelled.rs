@@ -122,6 +122,18 @@ pub async fn take_back_all(world: &World, reader: &Reader, product_id: &ProductI
     Ok(())
 }
 
+/// The same for every product: before the records of runs are deleted, which tell a cancelled seal from a crashed one.
+///
+/// # Errors
+/// As [`take_back`].
+pub async fn take_back_every(world: &World, reader: &Reader) -> Result<(), Ended> {
+    let products = world.store.list(layout::PRODUCTS).map_err(|error| Ended::from(error.to_failure()))?;
+    for product_id in products.folders.iter().filter_map(|name| name.parse().ok()) {
+        take_back_all(world, reader, &product_id).await?;
+    }
+    Ok(())
+}
+
 /// The edition that a cancelled publish had begun.
 fn edition_of(detail: &RunDetail) -> Option<(ProductId, EditionId)> {
     if detail.run.state != RunState::Cancelled || detail.run.workflow != workflows::publish::NAME {

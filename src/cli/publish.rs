@@ -1,14 +1,9 @@
 //! `jobctl run publish`: takes up what was interrupted, starts the run, stays with it.
 
-use std::path::Path;
-
 use activities::publish::resolve_source;
-use catalog_rules::contracts::publish::{
-    Cause, PublishInput, PublishOutput, ResolveSourceInput, ResolveSourceOutput, SourceInput,
-};
+use catalog_rules::contracts::publish::{PublishInput, PublishOutput, ResolveSourceInput, ResolveSourceOutput};
 use catalog_rules::ids::ProductId;
-use catalog_rules::inventory::Lifecycle;
-use engine::{Engine, KeyPolicy, Outcome, RunFilter, RunId, Start, StartRun};
+use engine::{Engine, Outcome, RunFilter, RunId, Start, StartRun};
 use engine_rules::activity::ActivityContext;
 use engine_rules::failure::{ActivityError as _, Disposition, Failure};
 use engine_rules::state::RunState;
@@ -19,47 +14,44 @@ use super::detach;
 use crate::args::Publish;
 use crate::exit::{Ended, Exit};
 use crate::output::{Output, duration, grouped, short};
+use crate::start::{Origin, publish_input, publish_run};
 use crate::terminal::Watcher;
 use crate::wire::{World, engine_error};
 
 /// How often a run that waits for another looks again.
 const WAIT_MS: u64 = 250;
 
-/// The concurrency key of a product's publishes.
-pub fn key(product_id: &ProductId) -> String {
-    format!("publish:{product_id}")
-}
-
 /// Publishes a product and stays with the run.
 ///
 /// # Errors
 /// Usage, a key held by another run, or what the engine fails with. A run that failed is told and gives its exit code.
 pub async fn publish(world: &World, out: Output, args: Publish) -> Result<Exit, Ended> {
-    let product_id: ProductId = args.product.parse()?;
-    let input = PublishInput {
-        source: source(world, &product_id, &args)?,
-        cause: Cause {
-            actor: world.actor.clone(),
-            reason: args.reason.clone().unwrap_or_else(|| "jobctl run publish".to_owned()),
-        },
-        lifecycle: args.is_final.then_some(Lifecycle::Final),
-        product_id: product_id.clone(),
+    let folder =
+        std::env::current_dir().map_err(|error| Ended::usage(format!("the working folder cannot be told: {error}")))?;
+    let origin = Origin {
+        sources: &world.config.sources,
+        folder: &folder,
+        actor: world.actor.clone(),
+        reason: "jobctl run publish".to_owned(),
     };
+    let input = publish_input(&args, &origin)?;
+    let product_id = input.product_id.clone();
     activities::inventory::open_catalog(world.store.as_ref()).map_err(|error| Ended::from(error.to_failure()))?;
     let engine = world.engine().await?;
     if args.detach {
-        return leave_to_daemon(world, &engine, out, &args, &input).await;
+        take_back_all(world, &engine.reader(), &product_id).await?;
+        let run = publish_run(&args, &input, &origin)?;
+        return match detach::enqueue(&engine, StartRun { key_policy: detach::policy(args.wait), ..run }).await? {
+            Ok(run_id) => Ok(detach::tell(out, "run.publish", &format!("publish {product_id}"), run_id)),
+            Err(holder) => Err(busy(&engine, &product_id, holder).await?),
+        };
     }
     if let Some(exit) = take_up_interrupted(world, &engine, out, &input).await? {
         return Ok(exit);
     }
     let run_id = loop {
         take_back_all(world, &engine.reader(), &product_id).await?;
-        let run = StartRun {
-            reason: args.reason.clone(),
-            ..StartRun::new(workflows::publish::NAME, to_value(&input)?, world.actor.clone())
-        };
-        let run = run.key(key(&product_id), KeyPolicy::Forbid).label("product", product_id.as_str());
+        let run = publish_run(&args, &input, &origin)?;
         match engine.start(run).await.map_err(|error| engine_error(&error))? {
             Start::Started(started) => break started.run_id,
             Start::Busy { holder } => {
@@ -77,27 +69,6 @@ pub async fn publish(world: &World, out: Output, args: Publish) -> Result<Exit, 
     let ended = stay(world, &engine, out, run_id, &format!("publish {product_id}")).await?;
     out.document("run.publish", ended.document(&[]));
     Ok(ended.exit)
-}
-
-/// Records the run and leaves it in the queue.
-async fn leave_to_daemon(
-    world: &World,
-    engine: &Engine,
-    out: Output,
-    args: &Publish,
-    input: &PublishInput,
-) -> Result<Exit, Ended> {
-    let product_id = &input.product_id;
-    take_back_all(world, &engine.reader(), product_id).await?;
-    let run = StartRun {
-        reason: args.reason.clone(),
-        ..StartRun::new(workflows::publish::NAME, to_value(input)?, world.actor.clone())
-    };
-    let run = run.key(key(product_id), detach::policy(args.wait)).label("product", product_id.as_str());
-    match detach::enqueue(engine, run).await? {
-        Ok(run_id) => Ok(detach::tell(out, "run.publish", &format!("publish {product_id}"), run_id)),
-        Err(holder) => Err(busy(engine, product_id, holder).await?),
-    }
 }
 
 /// What a command ends with that finds the product's key held by the run `holder`.
@@ -211,45 +182,6 @@ async fn same_work(
     let deps = world.publish_deps();
     let now = tokio::task::spawn_blocking(move || resolve_source(&deps, &ActivityContext::detached(), asked)).await;
     Ok(matches!(now, Ok(Ok(now)) if now.sha256 == recorded.sha256))
-}
-
-fn source(world: &World, product_id: &ProductId, args: &Publish) -> Result<SourceInput, Ended> {
-    if args.source.is_empty() {
-        return world.config.sources.get(product_id).cloned().ok_or_else(|| {
-            Ended::usage(format!(
-                "product {product_id} has no source: give --source PATH, or [sources.{product_id}] in jobctl.toml"
-            ))
-        });
-    }
-    if args.source.len() > 2 {
-        return Err(Ended::usage(format!(
-            "--source was given {} times; expected once, or twice of which one is French",
-            args.source.len()
-        ))
-        .with_hint("give one --source per language"));
-    }
-    let absolute = |path: &Path| {
-        let path = std::path::absolute(path).map_err(|error| Ended::usage(format!("{}: {error}", path.display())))?;
-        path.to_str().map(str::to_owned).ok_or_else(|| {
-            Ended::usage(format!(
-                "the path {} is not UTF-8, and a run can record only text; expected a path in UTF-8",
-                path.display()
-            ))
-            .with_hint("rename the file, or give a symbolic link to it")
-        })
-    };
-    Ok(SourceInput::Codr {
-        files: args.source.iter().map(|path| absolute(path)).collect::<Result<_, _>>()?,
-        metadata: args.metadata.iter().map(|path| absolute(path)).collect::<Result<_, _>>()?,
-    })
-}
-
-/// `value` as a run's input.
-///
-/// # Errors
-/// When it cannot be written as JSON.
-pub fn to_value<T: serde::Serialize>(value: &T) -> Result<Value, Ended> {
-    serde_json::to_value(value).map_err(|error| Ended::usage(format!("the input cannot be recorded: {error}")))
 }
 
 /// How a run ended, as a command tells it.

@@ -3,16 +3,21 @@
 
 mod cancel;
 mod document;
+mod export;
+mod import;
 mod list;
 mod pause;
+pub mod purge;
 mod resume;
 mod show;
 mod signal;
 mod watch;
 
-use engine::{EngineError, Reader, RunFilter, RunId, RunRow};
+use engine::{EngineError, ExportError, Reader, RunFilter, RunId, RunRow};
+use engine_rules::failure::ActivityError as _;
 use engine_rules::state::RunState;
 
+use super::publish::with_run;
 use crate::args::Runs;
 use crate::exit::{Ended, Exit};
 use crate::output::Output;
@@ -50,12 +55,20 @@ pub async fn runs(world: &World, out: Output, args: Runs) -> Result<Exit, Ended>
         Runs::Signal { run, name, payload, reason } => {
             signal::signal(world, out, &run, &name, payload.as_deref(), reason).await
         }
+        Runs::Export { run, output } => export::export(world, out, &run, output.as_deref()).await,
+        Runs::Import(args) => import::import(world, out, args).await,
+        Runs::Purge(args) => purge::purge(world, out, args).await,
     }
 }
 
-/// The reader of the state, or `None` where there is no state yet.
+/// The reader of the state, or `None` where there is no state yet. A state of an older program is brought up first.
 async fn reader(world: &World) -> Result<Option<Reader>, Ended> {
-    match Reader::open(&world.config.state, world.clock.clone()).await {
+    let mut opened = Reader::open(&world.config.state, world.clock.clone()).await;
+    if opened.as_ref().is_err_and(EngineError::is_older_schema) {
+        world.engine().await?.close().await;
+        opened = Reader::open(&world.config.state, world.clock.clone()).await;
+    }
+    match opened {
         Ok(reader) => Ok(Some(reader)),
         Err(EngineError::NoState { .. }) => Ok(None),
         Err(error) => Err(engine_error(&error)),
@@ -71,33 +84,73 @@ fn is_interrupted(run: &RunRow) -> bool {
     matches!(run.state, RunState::Running | RunState::Waiting) && run.owner.as_ref().is_none_or(|owner| !owner.alive)
 }
 
-/// The run that `text` names: an id, a beginning or an end of one, or both with `…` between.
-async fn find(reader: &Reader, text: &str) -> Result<RunId, Ended> {
-    let (beginning, end) = text.split_once('…').or_else(|| text.split_once("...")).unwrap_or((text, ""));
-    match reader.find(text).await {
-        Ok(run) => return Ok(run),
-        Err(EngineError::UnknownRun { .. }) => {}
-        Err(error) => return Err(engine_error(&error)),
-    }
-    let filter = RunFilter { limit: Some(LOOKED_THROUGH), ..RunFilter::default() };
-    let runs = reader.runs(&filter).await.map_err(|error| engine_error(&error))?;
-    let fits = |run: &&RunRow| {
-        let id = run.run_id.to_string();
-        if end.is_empty() { id.ends_with(beginning) } else { id.starts_with(beginning) && id.ends_with(end) }
-    };
-    let found: Vec<_> = runs.iter().filter(fits).map(|run| run.run_id).collect();
-    match found.as_slice() {
-        [run] => Ok(*run),
-        [] => Err(engine_error(&EngineError::UnknownRun { run: text.to_owned() })),
-        [..] => Err(engine_error(&EngineError::AmbiguousRun { prefix: text.to_owned(), runs: found })),
+/// Whether `id` is one that `text` names: by itself, by a beginning or an end, or by both with `…` between.
+fn is_named(id: RunId, text: &str) -> bool {
+    let id = id.to_string();
+    match text.split_once('…').or_else(|| text.split_once("...")) {
+        Some((beginning, end)) => id.starts_with(beginning) && id.ends_with(end),
+        None => id.starts_with(text) || id.ends_with(text),
     }
 }
 
+/// The one run of `found`.
+fn only(found: Vec<RunId>, text: &str) -> Result<RunId, EngineError> {
+    match found.as_slice() {
+        [run] => Ok(*run),
+        [] => Err(EngineError::UnknownRun { run: text.to_owned() }),
+        [..] => Err(EngineError::AmbiguousRun { prefix: text.to_owned(), runs: found }),
+    }
+}
+
+/// The run that `text` names: an id, a beginning or an end of one, or both with `…` between.
+async fn find(reader: &Reader, text: &str) -> Result<RunId, EngineError> {
+    match reader.find(text).await {
+        Err(EngineError::UnknownRun { .. }) => {}
+        other => return other,
+    }
+    let filter = RunFilter { limit: Some(LOOKED_THROUGH), ..RunFilter::default() };
+    let runs = reader.runs(&filter).await?;
+    only(runs.iter().map(|run| run.run_id).filter(|id| is_named(*id, text)).collect(), text)
+}
+
+/// The imported run that `text` names.
+async fn find_imported(reader: &Reader, text: &str) -> Result<RunId, EngineError> {
+    let ids = reader.imported_ids().await?;
+    only(ids.into_iter().filter(|id| !text.is_empty() && is_named(*id, text)).collect(), text)
+}
+
+/// The run of this state that `text` names. One that was imported is refused as such.
 async fn named(world: &World, text: &str) -> Result<(Reader, RunId), Ended> {
     let unknown = || engine_error(&EngineError::UnknownRun { run: text.to_owned() });
     let reader = reader(world).await?.ok_or_else(unknown)?;
-    let run = find(&reader, text).await?;
-    Ok((reader, run))
+    match find(&reader, text).await {
+        Ok(run) => Ok((reader, run)),
+        Err(error @ EngineError::UnknownRun { .. }) => match find_imported(&reader, text).await {
+            Ok(run) => Err(engine_error(&EngineError::Imported { run })),
+            Err(_) => Err(engine_error(&error)),
+        },
+        Err(error) => Err(engine_error(&error)),
+    }
+}
+
+/// An error of an export or import as a command ends with it.
+fn export_error(error: ExportError) -> Ended {
+    match error {
+        ExportError::Engine(error) => engine_error(&error),
+        refused @ (ExportError::TooLarge { .. }
+        | ExportError::Unreadable { .. }
+        | ExportError::Foreign { .. }
+        | ExportError::Version { .. }
+        | ExportError::Damaged { .. }
+        | ExportError::Lives { .. }
+        | ExportError::Differs { .. }) => {
+            let mut ended = Ended::from(refused.to_failure());
+            if let ExportError::Lives { run } = refused {
+                ended.failure.hint = ended.failure.hint.map(|hint| with_run(&hint, run));
+            }
+            ended
+        }
+    }
 }
 
 /// The state of a run that was told something, once it `is_done` or ended, or after a while in any case.

@@ -1,13 +1,16 @@
 //! `jobctl serve`: the daemon. It carries out what waits in the queue and what dead processes left, and writes a line for
 //! each thing that happens.
 
+mod periodic;
+
 use std::collections::HashMap;
 
-use engine::{Engine, Event, EventKind, RunId, ServeOptions, ServeReport};
+use engine::{Engine, Event, EventKind, Fired, FiredOutcome, PurgeReport, RunId, ServeOptions, ServeReport};
 use engine_rules::failure::Failure;
 use engine_rules::state::RunState;
 use serde_json::{Value, json};
 
+use self::periodic::Note;
 use super::cancelled::take_back;
 use super::publish::with_run;
 use crate::args::Serve;
@@ -28,10 +31,13 @@ const CLOSE_WITHIN_MS: u64 = 5_000;
 pub async fn serve(world: &World, out: Output, args: &Serve) -> Result<Exit, Ended> {
     let end = told_to_end()?;
     let engine = world.engine().await?;
+    engine.sync_schedules(&world.config.schedules).await.map_err(|error| engine_error(&error))?;
+    let (notes, mut noted) = tokio::sync::mpsc::unbounded_channel();
     let mut log = Log { world, out, is_stream: args.jsonl, engine: &engine, titles: HashMap::new() };
     let mut events = engine.subscribe();
     let mut options = ServeOptions::new(args.in_flight as usize);
     options.grace_ms = u64::from(args.grace).saturating_mul(1_000);
+    options.every.extend([periodic::schedules(world, notes.clone()), periodic::retention(world, notes)]);
     log.began(args);
     let (told, mut was_told) = tokio::sync::oneshot::channel();
     let shutdown = async move {
@@ -46,6 +52,7 @@ pub async fn serve(world: &World, out: Output, args: &Serve) -> Result<Exit, End
             tokio::select! {
                 biased;
                 Some(event) = events.next() => log.hear(&event).await,
+                Some(note) = noted.recv() => log.note(&note),
                 _ = &mut was_told, if !is_ending => {
                     is_ending = true;
                     log.ending(args);
@@ -56,6 +63,9 @@ pub async fn serve(world: &World, out: Output, args: &Serve) -> Result<Exit, End
     };
     while let Some(event) = events.try_next() {
         log.hear(&event).await;
+    }
+    while let Ok(note) = noted.try_recv() {
+        log.note(&note);
     }
     if was_told.try_recv().is_ok() {
         log.ending(args);
@@ -150,6 +160,37 @@ impl Log<'_> {
         let told = if told.is_empty() { "no run".to_owned() } else { told.join(", ") };
         self.write(self.now_ms(), "ended", &format!("{:<11} {told}", "ended"), json!({ "report": report }));
         self.out.document("serve", json!({ "report": report }));
+    }
+
+    fn note(&self, note: &Note) {
+        match note {
+            Note::Fired(fired) => self.fired(fired),
+            Note::Purged(report) if report.runs == 0 && report.idempotency_keys == 0 => {}
+            Note::Purged(report) => self.purged(report),
+        }
+    }
+
+    fn fired(&self, fired: &Fired) {
+        let Fired { schedule, tick, due_at_ms, outcome } = fired;
+        let (became, run_id, holder) = match outcome {
+            FiredOutcome::Started(run_id) => (format!("run {run_id} is in the queue"), Some(run_id), None),
+            FiredOutcome::Held { holder } => (format!("not started: run {holder} has its key"), None, Some(holder)),
+        };
+        let fields = json!({
+            "schedule": schedule,
+            "tick": tick.to_string(),
+            "due_at": catalog_rules::instant::Instant::from_ms(*due_at_ms),
+            "run_id": run_id.map(ToString::to_string),
+            "holder": holder.map(ToString::to_string),
+        });
+        let line = format!("{:<11} {schedule:<18}  tick {tick}: {became}", "fired");
+        self.write(self.now_ms(), "schedule_fired", &line, fields);
+    }
+
+    fn purged(&self, report: &PurgeReport) {
+        let PurgeReport { runs, steps, idempotency_keys, .. } = report;
+        let line = format!("{:<11} {runs} runs with {steps} steps, {idempotency_keys} idempotency keys", "purged");
+        self.write(self.now_ms(), "purged", &line, json!({ "report": report }));
     }
 
     async fn hear(&mut self, event: &Event) {

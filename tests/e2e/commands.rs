@@ -19,6 +19,8 @@ fn every_document_has_its_schema() {
         (vec!["runs", "list"], "jobctl.runs.list/1"),
         (vec!["runs", "show", id], "jobctl.runs.show/1"),
         (vec!["runs", "resume"], "jobctl.runs.resume/1"),
+        (vec!["runs", "export", id], "jobctl.runs.export/1"),
+        (vec!["runs", "purge", "--dry-run"], "jobctl.runs.purge/1"),
         (vec!["inventory", "show"], "jobctl.inventory.show/1"),
         (vec!["inventory", "log"], "jobctl.inventory.log/1"),
         (vec!["edition", "list"], "jobctl.edition.list/1"),

@@ -11,4 +11,8 @@ mod layers;
 mod publish;
 mod real_files;
 mod refusals;
+mod runs_export;
+mod runs_list;
+mod runs_purge;
+mod schedules;
 mod serve;

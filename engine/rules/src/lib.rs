@@ -11,6 +11,8 @@ pub mod failure;
 pub mod limits;
 pub mod position;
 pub mod recovery;
+pub mod retention;
 pub mod retry;
+pub mod schedule;
 pub mod state;
 pub mod token;

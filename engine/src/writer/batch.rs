@@ -1,6 +1,7 @@
 //! One transaction as one string of statements: each hand-off to SQLite's thread costs as much as the commit itself, so
 //! all rows go in as JSON arrays, and only what did not pass comes back.
 
+use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -42,7 +43,7 @@ const COMMIT: &str = "COMMIT;";
 // 7 labels, 8 concurrency_key, 9 concurrency_policy, 10 parent_run_id, 11 origin_run_id, 12 origin_step, 13 schedule,
 // 14 actor, 15 reason, 16 idempotency_key, 17 idempotency_window_ms, 18 owner_no.
 const STARTS: &str = concat!(
-    "SELECT 1, v->>0, i.run_id, i.input_digest FROM (SELECT value AS v FROM jsonb_each($1)) ",
+    "SELECT 1, v->>0, i.run_id, i.input_digest, NOT EXISTS (SELECT 1 FROM run r WHERE r.run_id = i.run_id) FROM (SELECT value AS v FROM jsonb_each($1)) ",
     "JOIN idempotency i ON i.workflow = v->>2 AND i.key = v->>16 WHERE i.expires_at_ms > $2;",
     "SELECT 2, v->>0, (SELECT r.run_id FROM run r WHERE r.concurrency_key = v->>8 AND r.state IN ",
     live!(),
@@ -180,11 +181,11 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    pub fn new(starts: &[Box<NewRun>], writes: &[Box<RunWrite>], take: Option<&Take>, now_ms: i64) -> Self {
+    pub fn new(starts: &[impl Borrow<NewRun>], writes: &[Box<RunWrite>], take: Option<&Take>, now_ms: i64) -> Self {
         let mut batch = Self {
             sql: Arc::from(""),
             starts: Rows::new(),
-            new_runs: starts.iter().map(|run| run.run_id).collect(),
+            new_runs: starts.iter().map(|run| run.borrow().run_id).collect(),
             now_ms,
             writes: writes.len(),
             fences: Rows::new(),
@@ -198,7 +199,7 @@ impl Batch {
             over: Rows::new(),
         };
         for (index, run) in starts.iter().enumerate() {
-            batch.add_start(index, run);
+            batch.add_start(index, run.borrow());
         }
         for (index, write) in writes.iter().enumerate() {
             batch.fences.begin().usize(index).i64(write.run_no).i64(write.epoch).end();
@@ -378,7 +379,8 @@ impl Batch {
             match row.try_get::<i64, _>(0)? {
                 1 => {
                     let run_id = parse_id(&row.try_get::<String, _>(2)?)?;
-                    let answer = StartAnswer::Existing { run_id, input_digest: row.try_get(3)? };
+                    let answer =
+                        StartAnswer::Existing { run_id, input_digest: row.try_get(3)?, purged: row.try_get(4)? };
                     started.insert(self.new_run(row.try_get(1)?)?, answer);
                 }
                 2 => {
@@ -415,6 +417,20 @@ impl Batch {
         let run = usize::try_from(index).ok().and_then(|index| self.new_runs.get(index));
         run.copied().ok_or_else(|| unexpected("an index", &index.to_string()))
     }
+}
+
+/// Starts the runs within a transaction of the caller's, and answers each in their order. The runs of one call do not see
+/// each other: those that a common key keeps apart need a call each.
+pub(crate) async fn start_within(
+    connection: &mut SqliteConnection,
+    runs: &[&NewRun],
+    now_ms: i64,
+) -> Result<Vec<StartAnswer>, sqlx::Error> {
+    if runs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let batch = Batch { sql: STARTS.into(), ..Batch::new(runs, &[], None, now_ms) };
+    Ok(batch.commit(connection).await?.starts)
 }
 
 fn saturate(value: u64) -> i64 {

@@ -43,6 +43,8 @@ pub(crate) enum StartAnswer {
     Existing {
         run_id: RunId,
         input_digest: String,
+        /// The run is no longer in the journal.
+        purged: bool,
     },
     /// This run holds its concurrency key.
     Busy {

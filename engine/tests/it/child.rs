@@ -6,10 +6,11 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use engine::{EngineContext, KeyPolicy, Registry, Start, StartRun};
+use engine::{EngineContext, KeyPolicy, PurgePlan, Registry, Start, StartRun};
 use engine_rules::context::{Context, Interrupt, StepDef};
 use engine_rules::crash;
 use engine_rules::failure::Disposition;
+use engine_rules::retention::Cutoff;
 use engine_rules::retry::RetryPolicy;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -37,6 +38,10 @@ pub enum Order {
     Open,
     /// Starts this many runs and carries them out, eight at once.
     Many { runs: u32 },
+    /// Fires the schedules that are due, and aborts at the `hit`th meeting of the point.
+    Fire { point: String, hit: u32 },
+    /// Purges what ended before.
+    Purge { ended_before_ms: i64 },
 }
 
 fn command(state: &Path, order: &Order) -> Command {
@@ -296,6 +301,12 @@ async fn obeys() {
             engine.cancel(run, &crate::support::jane()).await.expect("it is cancelled");
             panic!("it was cancelled without meeting the point");
         }
+        Order::Fire { point, hit } => {
+            let engine = open(&state, registry()).await;
+            abort_at(point, hit);
+            let fired = engine.fire_due_schedules().await.expect("the ticks are decided");
+            panic!("{fired:?} without meeting the point");
+        }
         Order::Race => {
             let engine = open(&state, registry()).await;
             log.add("ready");
@@ -313,6 +324,11 @@ async fn obeys() {
             let run = start(&engine, StartRun::new("sum", json!([1, 2]), "child")).await;
             assert_eq!(crate::support::succeeded(engine.drive(run).await.expect("it is driven")), json!(6));
             engine.close().await;
+        }
+        Order::Purge { ended_before_ms } => {
+            let engine = open(&state, registry()).await;
+            let cutoff = Cutoff { ended_before_ms, failed_ended_before_ms: None };
+            engine.purge(PurgePlan::new(cutoff, crate::support::jane())).await.expect("it is purged");
         }
         Order::Many { runs } => {
             let engine = open(&state, registry()).await;

@@ -1,6 +1,6 @@
 //! A run and its steps as documents.
 
-use engine::{RunRow, StepRow};
+use engine::{ImportedRow, RunRow, StepRow};
 use serde_json::{Value, json};
 
 use super::is_interrupted;
@@ -40,7 +40,13 @@ pub(super) fn run_json(run: &RunRow) -> Value {
         "waits_until": run.wake_at_ms.map(instant),
         "cancel_requested_at": run.cancel_requested_at_ms.map(instant),
         "pause_requested_at": run.pause_requested_at_ms.map(instant),
+        "purge_begun_at": run.purge_begun_at_ms.map(instant),
     })
+}
+
+/// How a run came to be imported.
+pub(super) fn imported_json(row: &ImportedRow) -> Value {
+    json!({ "at": instant(row.at_ms), "by": row.by, "reason": row.reason, "digest": row.digest })
 }
 
 pub(super) fn step_json(step: &StepRow) -> Value {

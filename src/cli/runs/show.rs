@@ -1,38 +1,61 @@
 //! `jobctl runs show`.
 
-use engine::{RunDetail, RunRow, StepRow};
+use engine::{EngineError, ImportedRow, RunDetail, RunExport, RunRow, StepRow};
 use engine_rules::state::{RunState, StepState};
 use serde_json::json;
 
-use super::document::{instant, run_json, step_json};
-use super::{named, state};
+use super::document::{imported_json, instant, run_json, step_json};
+use super::{export_error, find, find_imported, reader, state};
 use crate::cli::publish::with_run;
 use crate::exit::{Ended, Exit};
 use crate::output::{Output, duration, grouped, moment};
 use crate::terminal::summary;
 use crate::wire::{World, engine_error};
 
+/// The code of the failure that tells where a run was cancelled.
+const CANCELLED: &str = "engine.cancelled";
+
 pub(super) async fn show(world: &World, out: Output, run: &str) -> Result<Exit, Ended> {
-    let (reader, run_id) = named(world, run).await?;
-    let detail = reader.run(run_id).await.map_err(|error| engine_error(&error))?;
-    tell(out, &detail);
-    out.document(
-        "runs.show",
-        json!({
-            "run": run_json(&detail.run),
-            "steps": detail.steps.iter().map(step_json).collect::<Vec<_>>(),
-            "audit": detail.audit.iter().map(|row| json!({
-                "at": instant(row.at_ms), "actor": row.actor, "action": row.action, "reason": row.reason,
-            })).collect::<Vec<_>>(),
-        }),
-    );
+    let unknown = || engine_error(&EngineError::UnknownRun { run: run.to_owned() });
+    let reader = reader(world).await?.ok_or_else(unknown)?;
+    let (detail, imported) = match find(&reader, run).await {
+        Ok(run_id) => (reader.run(run_id).await.map_err(|error| engine_error(&error))?, None),
+        Err(error @ EngineError::UnknownRun { .. }) => match find_imported(&reader, run).await {
+            Ok(run_id) => {
+                let (row, export) = reader.imported_run(run_id).await.map_err(export_error)?;
+                let RunExport { run, steps, audit, .. } = export;
+                (RunDetail { run, steps, audit }, Some(row))
+            }
+            Err(EngineError::UnknownRun { .. }) => return Err(engine_error(&error)),
+            Err(error) => return Err(engine_error(&error)),
+        },
+        Err(error) => return Err(engine_error(&error)),
+    };
+    tell(out, &detail, imported.as_ref());
+    let mut document = json!({
+        "run": run_json(&detail.run),
+        "steps": detail.steps.iter().map(step_json).collect::<Vec<_>>(),
+        "audit": detail.audit.iter().map(|row| json!({
+            "at": instant(row.at_ms), "actor": row.actor, "action": row.action, "reason": row.reason,
+        })).collect::<Vec<_>>(),
+    });
+    if let Some(imported) = &imported {
+        document["imported"] = imported_json(imported);
+    }
+    out.document("runs.show", document);
     Ok(Exit::Done)
 }
 
-fn tell(out: Output, detail: &RunDetail) {
+fn tell(out: Output, detail: &RunDetail, imported: Option<&ImportedRow>) {
     let run = &detail.run;
     let product = run.labels.get("product").map(|product| format!(" {product}")).unwrap_or_default();
     out.line(format!("{}{product}  run {}  {}", run.workflow, run.run_id, state(run)));
+    if let Some(ImportedRow { at_ms, by, reason, .. }) = imported {
+        out.line(format!("  imported {} by {by}: {reason}; it is here to be read only", moment(*at_ms)));
+    }
+    if let Some(begun) = run.purge_begun_at_ms {
+        out.line(format!("  its purge began {}: what is left of it is not whole", moment(begun)));
+    }
     out.line(format!("  begun {} by {}{}", moment(run.created_at_ms), run.actor, because(run.reason.as_deref())));
     if let (Some(started), Some(ended)) = (run.started_at_ms, run.ended_at_ms) {
         out.line(format!("  ended {}, after {}", moment(ended), duration(us(ended - started))));
@@ -63,12 +86,16 @@ fn tell(out: Output, detail: &RunDetail) {
             format!(
                 "  {:<17}{:<10}{:>9}  {}  {what}",
                 step.label,
-                step.state.to_string(),
+                step_state(step),
                 step.duration_us.map(duration).unwrap_or_default(),
                 waterfall(begun, end, step)
             )
             .trim_end(),
         );
+        if let Some(failure) = step.failure.as_ref().filter(|failure| failure.code == CANCELLED) {
+            out.line(format!("      {}", failure.message));
+            continue;
+        }
         if step.attempts.len() > 1 || step.failure.is_some() {
             for attempt in &step.attempts {
                 let why = attempt.failure.as_ref().map(|f| format!(": {} {}", f.code, f.message)).unwrap_or_default();
@@ -97,6 +124,12 @@ fn tell(out: Output, detail: &RunDetail) {
     for row in &detail.audit {
         out.line(format!("  {} {} by {}: {}", moment(row.at_ms), row.action, row.actor, row.reason));
     }
+}
+
+/// A step's state; one at which its run was cancelled has failed in the journal, which is not how a person calls it.
+fn step_state(step: &StepRow) -> String {
+    let is_cancelled = step.failure.as_ref().is_some_and(|failure| failure.code == CANCELLED);
+    if is_cancelled { "cancelled".to_owned() } else { step.state.to_string() }
 }
 
 /// What a waiting run waits for.
