@@ -45,6 +45,8 @@ pub enum Command {
     /// The runs: what they did, and what to do with those that stopped
     #[command(subcommand)]
     Runs(Runs),
+    /// Carry out what waits in the queue and what dead processes left, until it is told to end (SIGINT or SIGTERM)
+    Serve(Serve),
     /// The schedules of jobctl.toml: when they fire, and what became of their ticks
     #[command(subcommand)]
     Schedules(Schedules),
@@ -116,6 +118,22 @@ pub struct Publish {
     /// Wait for a run of the same product to end instead of exiting with 4
     #[arg(long)]
     pub wait: bool,
+    /// Leave the run to jobctl serve instead of staying with it; with --wait also behind a run of the same product
+    #[arg(long)]
+    pub detach: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Serve {
+    /// How many runs are at work at once at most; those that wait do not count
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub in_flight: u32,
+    /// How long steps at work may take to end once it is told to end
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(0..=86_400))]
+    pub grace: u32,
+    /// Print a JSON object for each thing that happens, one a line, instead of text
+    #[arg(long, conflicts_with = "json")]
+    pub jsonl: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -134,6 +152,17 @@ pub enum Runs {
         /// Why, for the audit
         #[arg(long)]
         reason: Option<String>,
+        /// Put a paused or blocked run into the queue for jobctl serve instead of staying with it
+        #[arg(long, requires = "run")]
+        detach: bool,
+    },
+    /// Follow a run of any process, and end with its exit code when it ends or stops for a person
+    Watch {
+        /// The run
+        run: String,
+        /// Print a JSON object for each thing that happens, one a line, instead of text
+        #[arg(long, conflicts_with = "json")]
+        jsonl: bool,
     },
     /// End a run that has not ended; what it has not recorded by then is never recorded
     Cancel {

@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 mod cancelled;
+mod detach;
 mod edition;
 mod init;
 mod inventory;
@@ -8,6 +9,7 @@ mod publish;
 mod reason;
 mod runs;
 mod schedules;
+mod serve;
 mod when;
 
 use clap::CommandFactory as _;
@@ -37,6 +39,7 @@ pub async fn run(cli: Cli, out: Output) -> Result<Exit, Ended> {
         Command::Init(args) => init::init(&world()?, out, &args),
         Command::Run(Run::Publish(args)) => publish::publish(&world()?, out, args).await,
         Command::Runs(args) => runs::runs(&world()?, out, args).await,
+        Command::Serve(args) => serve::serve(&world()?, out, &args).await,
         Command::Schedules(args) => schedules::schedules(&world()?, out, args).await,
         Command::Inventory(args) => inventory::inventory(&world()?, out, &args),
         Command::Edition(args) => edition::edition(&world()?, out, args).await,

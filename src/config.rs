@@ -91,7 +91,7 @@ enum SourceKind {
 }
 
 /// The configuration as the commands use it: every path absolute.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Config {
     /// The file that it was read from, if there is one.
     pub file: Option<PathBuf>,

@@ -5,6 +5,7 @@ mod cli;
 mod config;
 mod exit;
 mod output;
+mod signals;
 mod start;
 mod terminal;
 mod wire;
@@ -13,7 +14,7 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-use crate::args::Cli;
+use crate::args::{Cli, Command};
 use crate::exit::Exit;
 use crate::output::Output;
 
@@ -56,6 +57,8 @@ fn main() -> ExitCode {
             return Exit::Failed.into();
         }
     };
+    // A step that outlasts the daemon's grace is left to the next owner: its thread is not waited for.
+    let leaves_steps = matches!(cli.command, Command::Serve(_));
     let exit = match runtime.block_on(cli::run(cli, out)) {
         Ok(exit) => exit,
         Err(ended) => {
@@ -63,6 +66,9 @@ fn main() -> ExitCode {
             ended.exit
         }
     };
+    if leaves_steps {
+        runtime.shutdown_background();
+    }
     exit.into()
 }
 

@@ -25,6 +25,7 @@ use crate::error::{EngineError, WriteError};
 use crate::events::EventKind;
 use crate::id::RunId;
 use crate::journal::Recorded;
+use crate::slots::Slot;
 use crate::writer::{RunChange, RunWrite, StepWrite};
 
 pub(crate) use attempt::tells_of_time;
@@ -63,6 +64,10 @@ pub(crate) struct RunHandle {
     /// A person let it go on.
     pub resumed: bool,
     pub control: Arc<RunControl>,
+    /// What the journal holds of it, where that was read together with others.
+    pub recorded: Option<Vec<Recorded>>,
+    /// Its place among the runs that are at work.
+    pub slot: Slot,
 }
 
 /// Why a run does not go on in this process.

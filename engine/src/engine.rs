@@ -13,7 +13,7 @@ use engine_rules::limits::{KEY_LIMIT_BYTES, LABELS_LIMIT_BYTES, NAME_LIMIT_BYTES
 use engine_rules::state::RunState;
 use serde_json::Value;
 use sqlx::SqlitePool;
-use tokio::sync::broadcast;
+use tokio::sync::{RwLock, broadcast};
 
 use crate::clock::SystemClock;
 use crate::context::RunHandle;
@@ -29,6 +29,7 @@ use crate::purge::{self, PurgePlan, PurgeReport};
 use crate::read::Reader;
 use crate::registry::Registry;
 use crate::runner;
+use crate::slots::Slot;
 use crate::writer::{NewRun, StartAnswer, Writer};
 
 /// How many connections read at most: enough to resume many runs at once, few enough to stay small.
@@ -259,10 +260,9 @@ pub(crate) struct Inner {
     pub draining: CancelToken,
     /// The runs that belong to this process and that nobody drives yet.
     pub ready: Mutex<HashMap<RunId, RunHandle>>,
-    /// Whoever takes a run for this process reads this from before the commit until the run stands in `active` or `ready`.
-    /// Whoever finds a run that is this process's and stands in neither writes it before they believe that: then no run is
-    /// on its way.
-    pub claims: tokio::sync::RwLock<()>,
+    /// Read by who makes a run this process's, until it is among the active or the ready: who asks which runs of this
+    /// process nobody works on must not see it in between.
+    pub arriving: RwLock<()>,
     /// Held for as long as the engine lives.
     pub lock: OwnerLock,
 }
@@ -345,7 +345,7 @@ impl Engine {
             active: Mutex::new(HashMap::new()),
             draining: CancelToken::new(),
             ready: Mutex::new(HashMap::new()),
-            claims: tokio::sync::RwLock::new(()),
+            arriving: RwLock::new(()),
             lock,
         });
         runner::clear_dead_locks(&inner).await;
@@ -366,8 +366,8 @@ impl Engine {
         let new = new_run(inner, run)?;
         let handle = begun(&new);
         let (key, digest) = (new.idempotency_key.clone(), new.input_digest.clone());
-        let _claim = inner.claims.read().await;
         crash::point("engine.run_row.before");
+        let _arriving = inner.arriving.read().await;
         let answer = inner.writer.start(new).await?;
         crash::point("engine.run_row.after");
         match answer {
@@ -412,6 +412,17 @@ impl Engine {
     /// [`EngineError::OwnedElsewhere`] when its owner lives, or another was faster; [`EngineError::WrongState`].
     pub async fn take_over(&self, run_id: RunId) -> Result<(), EngineError> {
         runner::take_over(&self.0, run_id).await
+    }
+
+    /// Takes over all interrupted runs, oldest first and many in one transaction, and carries them out, at most `in_flight`
+    /// at work at once, until none is left. Answers how many it took. What another process takes at the same time is left
+    /// to it; runs that this process works on are never taken. After an error of the database the runs that were begun
+    /// land first; the others stay interrupted, so calling it again is safe.
+    ///
+    /// # Errors
+    /// [`EngineError::Storage`].
+    pub async fn recover(&self, in_flight: usize) -> Result<u64, EngineError> {
+        runner::recover(&self.0, in_flight).await
     }
 
     /// Lets a run go on that is blocked, paused or interrupted: by a person, so the attempts of its open step before now no
@@ -572,6 +583,8 @@ pub(crate) fn begun(new: &NewRun) -> RunHandle {
         crashed: false,
         resumed: false,
         control: Arc::new(RunControl::default()),
+        recorded: None,
+        slot: Slot::default(),
     }
 }
 

@@ -47,6 +47,8 @@ mod read;
 mod registry;
 mod runner;
 mod schedules;
+mod serve;
+mod slots;
 mod writer;
 
 use std::future::Future;
@@ -66,6 +68,7 @@ pub use read::{
 };
 pub use registry::{Registry, WorkflowFn};
 pub use schedules::{Fired, FiredOutcome, ScheduleDef, Synced, find_time_zone};
+pub use serve::{Periodic, ServeOptions, ServeReport};
 
 /// The crash points of firing a schedule; a run that a person starts does not meet them.
 pub const SCHEDULE_CRASH_POINTS: &[&str] =

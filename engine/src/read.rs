@@ -375,6 +375,20 @@ impl Reader {
         Ok(RunDetail { run, steps, audit })
     }
 
+    /// The run alone, without its steps.
+    ///
+    /// # Errors
+    /// [`EngineError::UnknownRun`], [`EngineError::Storage`], [`EngineError::Corrupt`].
+    pub async fn row(&self, run_id: RunId) -> Result<RunRow, EngineError> {
+        let row = sqlx::query(AssertSqlSafe(format!("{RUN_COLUMNS} WHERE r.run_id = ?")))
+            .bind(run_id.to_string())
+            .fetch_optional(&self.pool)
+            .await
+            .map_err(storage("read the run"))?
+            .ok_or_else(|| EngineError::UnknownRun { run: run_id.to_string() })?;
+        self.run_row(&row, &mut HashMap::new())
+    }
+
     fn run_row(&self, row: &SqliteRow, alive: &mut HashMap<String, bool>) -> Result<RunRow, EngineError> {
         let columns = Columns { row, subject: "a run" };
         let owner = match columns.get::<Option<String>>("owner_id")? {

@@ -1,8 +1,11 @@
 //! Who works on which run, and carrying it out.
 
 mod claim;
+pub(crate) mod crew;
+mod interrupted;
 mod orders;
 mod owners;
+mod requeue;
 
 use std::sync::Arc;
 
@@ -12,9 +15,7 @@ use engine_rules::failure::{Disposition, Failure};
 use engine_rules::limits::bounded;
 use engine_rules::state::{RunEvent, RunState};
 use serde_json::Value;
-use tokio::task::JoinSet;
 
-use crate::BoxFuture;
 use crate::catch::Caught;
 use crate::context::{End, EngineContext, RunHandle, operator};
 use crate::control::RunControl;
@@ -27,6 +28,8 @@ use crate::registry::{INPUT_UNREADABLE, WorkflowEnd, panicked};
 use crate::writer::{RunChange, RunWrite};
 
 pub(crate) use claim::{interrupted, resume, take_over};
+pub(crate) use crew::{drain, recover};
+pub(crate) use interrupted::Whose;
 pub(crate) use orders::{cancel, pause, signal};
 pub(crate) use owners::{clear_dead_locks, end_owner, keep_alive, register_owner};
 
@@ -73,62 +76,6 @@ pub(crate) async fn drive(inner: &Arc<Inner>, run_id: RunId) -> Result<Outcome, 
     task.await.map_err(|_| EngineError::Closed)?
 }
 
-/// Takes from the queue what fits into the flight, until nothing is left. After an error nothing more is taken; what flies
-/// lands first.
-pub(crate) async fn drain(inner: &Arc<Inner>, in_flight: usize) -> Result<u64, EngineError> {
-    let in_flight = in_flight.max(1);
-    let mut flight: JoinSet<Result<Outcome, EngineError>> = JoinSet::new();
-    let mut taking: Option<BoxFuture<'_, Result<claim::Taken<'_>, EngineError>>> = None;
-    let mut taken = 0;
-    let mut found_none = false;
-    let mut first_error = None;
-    loop {
-        // Refilled when half of it has landed, because one statement takes many; and while the rest still flies.
-        let room = in_flight - flight.len().min(in_flight);
-        if room * 2 >= in_flight && !found_none && first_error.is_none() && taking.is_none() {
-            taking = Some(Box::pin(claim::claim_queued(inner, room)));
-        }
-        let handles = tokio::select! {
-            handles = async { taking.as_mut()?.await.into() }, if taking.is_some() => handles,
-            Some(landed) = flight.join_next() => {
-                if let Err(error) = landed.unwrap_or(Err(EngineError::Closed)) {
-                    first_error.get_or_insert(error);
-                }
-                // What ended may have held the key that a run in the queue waits for.
-                found_none = false;
-                None
-            }
-            else => return first_error.map_or(Ok(taken), Err),
-        };
-        let Some(handles) = handles else { continue };
-        taking = None;
-        // The claim is held until each of them is marked as worked on.
-        let claim::Taken { handles, claim: _claim } = match handles {
-            Ok(taken) => taken,
-            Err(error) => {
-                first_error.get_or_insert(error);
-                continue;
-            }
-        };
-        found_none = handles.is_empty();
-        taken += handles.len() as u64;
-        for handle in handles {
-            match Active::enter(inner, handle.run_id, handle.control.clone()) {
-                Ok(active) => {
-                    // A task of its own, so that the run goes on when nobody waits for the flight any more: its body
-                    // would go on in any case, and the run would look as if nobody worked on it.
-                    let run = tokio::spawn(run_to_end(active, handle));
-                    flight.spawn(async move { run.await.unwrap_or(Err(EngineError::Closed)) });
-                }
-                // Somebody here waits for this very run: it is theirs.
-                Err(_) => {
-                    inner.ready().insert(handle.run_id, handle);
-                }
-            }
-        }
-    }
-}
-
 async fn run_to_end(active: Active, handle: RunHandle) -> Result<Outcome, EngineError> {
     let inner = active.inner.clone();
     let run_id = handle.run_id;
@@ -155,10 +102,11 @@ async fn run_to_end(active: Active, handle: RunHandle) -> Result<Outcome, Engine
     outcome
 }
 
-async fn carry_out(inner: Arc<Inner>, handle: RunHandle) -> Result<Outcome, EngineError> {
-    let recorded = match handle.fresh {
-        true => Vec::new(),
-        false => journal::load(&inner.readers, inner.clock.as_ref(), handle.run_no).await?,
+async fn carry_out(inner: Arc<Inner>, mut handle: RunHandle) -> Result<Outcome, EngineError> {
+    let recorded = match (handle.fresh, handle.recorded.take()) {
+        (true, _) => Vec::new(),
+        (false, Some(recorded)) => recorded,
+        (false, None) => journal::load(&inner.readers, inner.clock.as_ref(), handle.run_no).await?,
     };
     let fresh = handle.fresh;
     let (workflow, version, input) = (handle.workflow.clone(), handle.version, handle.input.clone());

@@ -44,15 +44,20 @@ pub struct Remains {
 impl Remains {
     /// Says it, with what there is to do.
     pub fn tell(&self, out: Output) {
+        out.line(self.text());
+    }
+
+    /// It as a person reads it, with what there is to do.
+    pub fn text(&self) -> String {
         let Self { product_id, edition_id, left } = self;
-        out.line(match left {
+        match left {
             Left::Recorded => format!("edition {edition_id} was recorded before, and stays as it is"),
             Left::Sealed => format!("edition {edition_id} was sealed, and will not be recorded"),
             Left::Unsealed => format!(
                 "edition {edition_id} is half written; before the next publish: jobctl edition discard {edition_id} \
                  --product {product_id} --reason …"
             ),
-        });
+        }
     }
 
     /// It as a document.

@@ -3,13 +3,14 @@
 use activities::publish::resolve_source;
 use catalog_rules::contracts::publish::{PublishInput, PublishOutput, ResolveSourceInput, ResolveSourceOutput};
 use catalog_rules::ids::ProductId;
-use engine::{Engine, Outcome, RunFilter, RunId, Start};
+use engine::{Engine, Outcome, RunFilter, RunId, Start, StartRun};
 use engine_rules::activity::ActivityContext;
 use engine_rules::failure::{ActivityError as _, Disposition, Failure};
 use engine_rules::state::RunState;
 use serde_json::{Value, json};
 
 use super::cancelled::{take_back, take_back_all};
+use super::detach;
 use crate::args::Publish;
 use crate::exit::{Ended, Exit};
 use crate::output::{Output, duration, grouped, short};
@@ -37,6 +38,14 @@ pub async fn publish(world: &World, out: Output, args: Publish) -> Result<Exit, 
     let product_id = input.product_id.clone();
     activities::inventory::open_catalog(world.store.as_ref()).map_err(|error| Ended::from(error.to_failure()))?;
     let engine = world.engine().await?;
+    if args.detach {
+        take_back_all(world, &engine.reader(), &product_id).await?;
+        let run = publish_run(&args, &input, &origin)?;
+        return match detach::enqueue(&engine, StartRun { key_policy: detach::policy(args.wait), ..run }).await? {
+            Ok(run_id) => Ok(detach::tell(out, "run.publish", &format!("publish {product_id}"), run_id)),
+            Err(holder) => Err(busy(&engine, &product_id, holder).await?),
+        };
+    }
     if let Some(exit) = take_up_interrupted(world, &engine, out, &input).await? {
         return Ok(exit);
     }
@@ -89,6 +98,16 @@ pub async fn busy(engine: &Engine, product_id: &ProductId, holder: RunId) -> Res
                  {holder} --reason … ends it"
             ),
             Exit::Blocked,
+        ),
+        None if run.state == RunState::Queued => (
+            "engine.key_held",
+            format!("run {holder} of product {product_id} waits in the queue"),
+            Disposition::Retry,
+            format!(
+                "jobctl serve carries it out, and jobctl runs watch {holder} follows it; jobctl runs cancel {holder} \
+                 --reason … ends it"
+            ),
+            Exit::Busy,
         ),
         None => (
             "engine.key_held",
@@ -244,7 +263,8 @@ fn end_at_second_interrupt() {
     });
 }
 
-fn tell(out: Output, run_id: RunId, outcome: Outcome, took: &str) -> RunEnd {
+/// Says how the run left the process that worked on it, `took` after it began.
+pub fn tell(out: Output, run_id: RunId, outcome: Outcome, took: &str) -> RunEnd {
     let end = |state, output, failure, exit| RunEnd { run_id, state, output, failure, exit };
     match outcome {
         Outcome::Succeeded(output) => {

@@ -11,6 +11,7 @@ pub mod purge;
 mod resume;
 mod show;
 mod signal;
+mod watch;
 
 use engine::{EngineError, ExportError, Reader, RunFilter, RunId, RunRow};
 use engine_rules::failure::ActivityError as _;
@@ -40,13 +41,15 @@ pub async fn runs(world: &World, out: Output, args: Runs) -> Result<Exit, Ended>
     match args {
         Runs::List(args) => list::list(world, out, &args).await,
         Runs::Show { run } => show::show(world, out, &run).await,
-        Runs::Resume { run, reason } => {
+        Runs::Resume { run, reason, detach } => {
             let reason = reason.unwrap_or_else(|| "jobctl runs resume".to_owned());
             match run {
+                Some(run) if detach => resume::detached(world, out, &run, reason).await,
                 Some(run) => resume::one(world, out, &run, reason).await,
                 None => resume::interrupted(world, out).await,
             }
         }
+        Runs::Watch { run, jsonl } => watch::watch(world, out, &run, jsonl).await,
         Runs::Cancel { run, reason } => cancel::cancel(world, out, &run, reason).await,
         Runs::Pause { run, reason } => pause::pause(world, out, &run, reason).await,
         Runs::Signal { run, name, payload, reason } => {

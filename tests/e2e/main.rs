@@ -15,4 +15,5 @@ mod runs_export;
 mod runs_list;
 mod runs_purge;
 mod schedules;
+mod serve;
 mod supervise;

@@ -159,6 +159,12 @@ impl EngineContext {
         if wait_ms == 0 || self.must_stop() {
             return;
         }
+        self.run.slot.leave();
+        self.sleep(wait_ms).await;
+        self.stand_in_line().await;
+    }
+
+    async fn sleep(&self, wait_ms: u64) {
         let inner = &self.inner;
         let mut sleep = std::pin::pin!(inner.clock.sleep_ms(wait_ms));
         loop {

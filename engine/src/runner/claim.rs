@@ -1,6 +1,6 @@
 //! Becoming the owner of a run: from the queue, from a dead process, or by a person's word.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use engine_rules::crash;
@@ -12,6 +12,7 @@ use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
 use tokio::sync::{RwLockReadGuard, RwLockWriteGuard};
 
+use super::interrupted::{self, Interrupted, Whose};
 use crate::context::RunHandle;
 use crate::control::RunControl;
 use crate::db::patient;
@@ -19,7 +20,8 @@ use crate::engine::{Inner, Mutation, Outcome};
 use crate::error::{EngineError, storage};
 use crate::id::RunId;
 use crate::owner::{is_alive, probe};
-use crate::writer::{ClaimedRun, TakeQueued};
+use crate::slots::Slot;
+use crate::writer::{ClaimedRun, Take, TakeQueued};
 
 use super::orders::audit;
 
@@ -36,17 +38,18 @@ pub(super) struct Standing {
     pub run_no: i64,
     pub state: RunState,
     pub epoch: i64,
+    pub owner_no: Option<i64>,
     pub owner: OwnerState,
     pid: i64,
     host: String,
 }
 
-const STANDING: &str = "SELECT r.run_no, r.run_id, r.state, r.epoch, r.owner_no, o.owner_id, o.pid, o.host, \
+pub(super) const STANDING: &str = "SELECT r.run_no, r.run_id, r.state, r.epoch, r.owner_no, o.owner_id, o.pid, o.host, \
      o.lease_until_at_ms FROM run r LEFT JOIN owner o ON o.owner_no = r.owner_no";
 
 impl Standing {
     /// `asking`: whether the caller itself is who has the run marked as active here.
-    fn read(
+    pub(super) fn read(
         inner: &Inner,
         row: &SqliteRow,
         asking: bool,
@@ -91,7 +94,8 @@ impl Standing {
             }
             (_, None) | (None, Some(_)) => OwnerState::None,
         };
-        let standing = Self { run_no, state, epoch, owner, pid: pid.unwrap_or(0), host: host.unwrap_or_default() };
+        let (pid, host) = (pid.unwrap_or(0), host.unwrap_or_default());
+        let standing = Self { run_no, state, epoch, owner_no, owner, pid, host };
         Ok((run_id, standing))
     }
 
@@ -139,9 +143,12 @@ pub(super) async fn claim(inner: &Arc<Inner>, run_id: RunId) -> Result<Claimed, 
                     Settled::Free(guard, standing) => (guard, standing),
                     Settled::Changed => continue,
                 };
-                let state = transition(standing.state, RunEvent::TakeOver)?;
-                let handle = seize(inner, run_id, &standing, state, How::left_by(standing.owner), None).await?;
-                return Ok(Claimed::Mine(Box::new(handle)));
+                match take_one(inner, run_id, &standing).await? {
+                    Some(handle) => return Ok(Claimed::Mine(Box::new(handle))),
+                    // Another part of this process was faster, and left it to whoever drives it: us.
+                    None if inner.ready().contains_key(&run_id) => {}
+                    None => return Err(Standing::of(inner, run_id, false).await?.not_free(run_id, "be taken over")),
+                }
             }
             RunPlan::Claim => match take_queued(inner, Some(run_id), 1).await?.pop() {
                 Some(handle) => return Ok(Claimed::Mine(Box::new(handle))),
@@ -151,16 +158,9 @@ pub(super) async fn claim(inner: &Arc<Inner>, run_id: RunId) -> Result<Claimed, 
     }
 }
 
-/// Runs that were taken from the queue and are not marked as worked on yet.
-pub(super) struct Taken<'a> {
-    pub handles: Vec<RunHandle>,
-    pub claim: RwLockReadGuard<'a, ()>,
-}
-
-/// Takes up to `most` runs from the queue that may begin.
-pub(super) async fn claim_queued(inner: &Arc<Inner>, most: usize) -> Result<Taken<'_>, EngineError> {
-    let claim = inner.claims.read().await;
-    Ok(Taken { handles: take_queued(inner, None, most).await?, claim })
+/// Takes up to `most` runs from the queue that may begin. The caller holds the door of arriving runs.
+pub(super) async fn claim_queued(inner: &Arc<Inner>, most: usize) -> Result<Vec<RunHandle>, EngineError> {
+    take_queued(inner, None, most).await
 }
 
 /// What became of a run that was to be taken over, once no other claim of this process is on its way.
@@ -184,10 +184,10 @@ enum Guard<'a> {
 async fn settle(inner: &Inner, run_id: RunId, standing: Standing, asking: bool) -> Result<Settled<'_>, EngineError> {
     match standing.owner {
         OwnerState::None | OwnerState::Dead | OwnerState::Alive | OwnerState::HereActive => {
-            Ok(Settled::Free(Guard::Shared(inner.claims.read().await), standing))
+            Ok(Settled::Free(Guard::Shared(inner.arriving.read().await), standing))
         }
         OwnerState::HereIdle => {
-            let guard = inner.claims.write().await;
+            let guard = inner.arriving.write().await;
             let now = Standing::of(inner, run_id, asking).await?;
             Ok(match (now.owner, now.epoch == standing.epoch) {
                 (OwnerState::HereIdle, true) => Settled::Free(Guard::Alone(guard), now),
@@ -206,11 +206,17 @@ pub(super) async fn take_queued(
     most: usize,
 ) -> Result<Vec<RunHandle>, EngineError> {
     let take = TakeQueued { owner_no: inner.owner_no, only, most };
-    let runs = inner.writer.take_queued(take).await?;
+    let runs = inner.writer.take(Take::Queued(take)).await?;
     Ok(runs.into_iter().map(|run| handle(run, How::Queued)).collect())
 }
 
-#[derive(Clone, Copy)]
+/// The one run, taken over; `None` when somebody was faster.
+async fn take_one(inner: &Arc<Inner>, run_id: RunId, standing: &Standing) -> Result<Option<RunHandle>, EngineError> {
+    let Some(run) = Interrupted::of(run_id, standing) else { return Ok(None) };
+    Ok(interrupted::take(inner, &[run]).await?.pop())
+}
+
+#[derive(Debug, Clone, Copy)]
 pub(super) enum How {
     /// From the queue.
     Queued,
@@ -232,10 +238,13 @@ impl How {
     }
 }
 
-fn handle(run: ClaimedRun, how: How) -> RunHandle {
+pub(super) fn handle(run: ClaimedRun, how: How) -> RunHandle {
     let control = RunControl::default();
     if run.cancel_requested {
         control.cancel();
+    }
+    if run.pause_requested {
+        control.pause();
     }
     RunHandle {
         run_no: run.run_no,
@@ -248,6 +257,8 @@ fn handle(run: ClaimedRun, how: How) -> RunHandle {
         crashed: matches!(how, How::Crashed | How::Resumed { crashed: true }),
         resumed: matches!(how, How::Resumed { .. }),
         control: Arc::new(control),
+        recorded: None,
+        slot: Slot::default(),
     }
 }
 
@@ -260,40 +271,8 @@ pub(super) fn transition(state: RunState, event: RunEvent) -> Result<RunState, E
 }
 
 pub(crate) async fn interrupted(inner: &Arc<Inner>) -> Result<Vec<RunId>, EngineError> {
-    let (runs, doubtful) = look(inner).await?;
-    if !doubtful {
-        return Ok(runs);
-    }
-    // Those of this process may have been taken a moment ago, and be about to be driven; or have ended since they were
-    // read.
-    let _settled = inner.claims.write().await;
-    let mut here: HashSet<RunId> = inner.ready().keys().copied().collect();
-    here.extend(inner.active().keys());
-    let (mut runs, _) = look(inner).await?;
-    runs.retain(|run| !here.contains(run));
-    Ok(runs)
-}
-
-/// The runs that look interrupted, and whether one of them is this process's own.
-async fn look(inner: &Inner) -> Result<(Vec<RunId>, bool), EngineError> {
-    let rows = patient(inner.clock.as_ref(), || {
-        sqlx::query(sqlx::AssertSqlSafe(format!(
-            "{STANDING} WHERE r.state IN ('running', 'waiting') \
-             AND r.state IN ('queued', 'running', 'waiting', 'paused', 'blocked') ORDER BY r.run_no"
-        )))
-        .fetch_all(&inner.readers)
-    });
-    let rows = rows.await.map_err(storage("read the runs"))?;
-    let mut probed = HashMap::new();
-    let (mut runs, mut doubtful) = (Vec::new(), false);
-    for row in &rows {
-        let (run_id, standing) = Standing::read(inner, row, false, &mut probed)?;
-        if plan_run(standing.state, standing.owner) == RunPlan::TakeOver {
-            runs.push(run_id);
-            doubtful |= standing.owner == OwnerState::HereIdle;
-        }
-    }
-    Ok((runs, doubtful))
+    let runs = interrupted::find(inner, Whose::OursToo, usize::MAX).await?;
+    Ok(runs.into_iter().map(|run| run.run_id).collect())
 }
 
 pub(crate) async fn take_over(inner: &Arc<Inner>, run_id: RunId) -> Result<(), EngineError> {
@@ -305,8 +284,9 @@ pub(crate) async fn take_over(inner: &Arc<Inner>, run_id: RunId) -> Result<(), E
         Settled::Free(guard, standing) => (guard, standing),
         Settled::Changed => return Err(Standing::of(inner, run_id, false).await?.not_free(run_id, "be taken over")),
     };
-    let state = transition(standing.state, RunEvent::TakeOver)?;
-    let handle = seize(inner, run_id, &standing, state, How::left_by(standing.owner), None).await?;
+    let Some(handle) = take_one(inner, run_id, &standing).await? else {
+        return Err(Standing::of(inner, run_id, false).await?.not_free(run_id, "be taken over"));
+    };
     inner.ready().insert(run_id, handle);
     Ok(())
 }
@@ -354,7 +334,8 @@ pub(super) async fn seize(
                     "UPDATE run SET state = ?1, owner_no = ?2, epoch = epoch + 1, failure = NULL, failed_step = NULL, \
                      pause_requested_at_ms = NULL WHERE run_no = ?3 AND epoch = ?4 \
                      AND state NOT IN ('succeeded', 'failed', 'cancelled') \
-                     RETURNING run_no, run_id, epoch, workflow, version, input, cancel_requested_at_ms",
+                     RETURNING run_no, run_id, epoch, workflow, version, input, cancel_requested_at_ms, \
+                     pause_requested_at_ms",
                 )
                 .bind(state.as_str())
                 .bind(owner_no)

@@ -10,9 +10,7 @@ use engine_rules::position::Position;
 use engine_rules::state::RunState;
 use sqlx::{AssertSqlSafe, Row as _, SqliteConnection};
 
-use super::rows::{
-    AttemptWrite, BeatWrite, ClaimedRun, NewRun, RunChange, RunWrite, StartAnswer, StepWrite, TakeQueued,
-};
+use super::rows::{AttemptWrite, BeatWrite, ClaimedRun, NewRun, RunChange, RunWrite, StartAnswer, StepWrite, Take};
 use crate::id::RunId;
 
 /// What became of a batch, in the order of its requests.
@@ -149,7 +147,19 @@ const TAKE: &str = concat!(
     "WHERE h.concurrency_key = q.concurrency_key AND h.state IN ",
     live!(),
     " AND (h.state <> 'queued' OR h.run_no < q.run_no))) ORDER BY q.run_no LIMIT $10) ",
-    "RETURNING 5, run_no, run_id, epoch, workflow, version, input, cancel_requested_at_ms;"
+    "RETURNING 5, run_no, run_id, epoch, workflow, version, input, cancel_requested_at_ms, \
+     pause_requested_at_ms;"
+);
+
+// $8 the new owner, $13 the runs. A row: 0 run_no, 1 epoch, 2 owner_no, as they stood when it was decided to take them.
+// What a person asked for (cancel, pause) stays.
+const TAKE_OVER: &str = concat!(
+    "UPDATE run SET state = 'running', owner_no = $8, epoch = epoch + 1, failure = NULL, failed_step = NULL ",
+    "FROM (SELECT value AS v FROM jsonb_each($13)) WHERE run.run_no = v->>0 AND run.epoch = v->>1 ",
+    "AND run.owner_no IS v->>2 AND run.state IN ",
+    owned!(),
+    " RETURNING 5, run_no, run_id, epoch, workflow, version, input, cancel_requested_at_ms, \
+     pause_requested_at_ms;"
 );
 
 /// The rows of one transaction.
@@ -166,16 +176,12 @@ pub(crate) struct Batch {
     runs: Rows,
     signals: Rows,
     beats: Rows,
-    take: Option<TakeQueued>,
+    take: Option<Take>,
+    over: Rows,
 }
 
 impl Batch {
-    pub fn new(
-        starts: &[impl Borrow<NewRun>],
-        writes: &[Box<RunWrite>],
-        take: Option<&TakeQueued>,
-        now_ms: i64,
-    ) -> Self {
+    pub fn new(starts: &[impl Borrow<NewRun>], writes: &[Box<RunWrite>], take: Option<&Take>, now_ms: i64) -> Self {
         let mut batch = Self {
             sql: Arc::from(""),
             starts: Rows::new(),
@@ -190,6 +196,7 @@ impl Batch {
             signals: Rows::new(),
             beats: Rows::new(),
             take: take.cloned(),
+            over: Rows::new(),
         };
         for (index, run) in starts.iter().enumerate() {
             batch.add_start(index, run.borrow());
@@ -215,6 +222,11 @@ impl Batch {
             }
             if let Some(run) = &write.run {
                 batch.add_run(write, run);
+            }
+        }
+        if let Some(Take::Over(take)) = take {
+            for run in &take.runs {
+                batch.over.begin().i64(run.run_no).i64(run.epoch).opt_i64(run.owner_no).end();
             }
         }
         batch.sql = batch.statements().into();
@@ -329,8 +341,10 @@ impl Batch {
                 sql.push_str(statements);
             }
         }
-        if self.take.is_some() {
-            sql.push_str(TAKE);
+        match self.take {
+            Some(Take::Queued(_)) => sql.push_str(TAKE),
+            Some(Take::Over(_)) => sql.push_str(TAKE_OVER),
+            None => {}
         }
         sql.push_str(COMMIT);
         sql
@@ -338,6 +352,10 @@ impl Batch {
 
     /// Carries it out. After an error nothing of it is in the database once the caller has rolled back.
     pub async fn commit(&self, connection: &mut SqliteConnection) -> Result<Done, sqlx::Error> {
+        let queued = match &self.take {
+            Some(Take::Queued(take)) => Some(take),
+            Some(Take::Over(_)) | None => None,
+        };
         let rows = sqlx::query(AssertSqlSafe(self.sql.clone()))
             .bind(self.starts.json())
             .bind(self.now_ms)
@@ -346,11 +364,12 @@ impl Batch {
             .bind(self.attempts.json())
             .bind(self.steps.json())
             .bind(self.runs.json())
-            .bind(self.take.as_ref().map(|take| take.owner_no))
-            .bind(self.take.as_ref().and_then(|take| take.only).map(|run_id| run_id.to_string()))
-            .bind(self.take.as_ref().map(|take| i64::try_from(take.most).unwrap_or(i64::MAX)))
+            .bind(self.take.as_ref().map(Take::owner_no))
+            .bind(queued.and_then(|take| take.only).map(|run_id| run_id.to_string()))
+            .bind(queued.map(|take| i64::try_from(take.most).unwrap_or(i64::MAX)))
             .bind(self.signals.json())
             .bind(self.beats.json())
+            .bind(self.over.json())
             .fetch_all(connection)
             .await?;
         let mut started: HashMap<RunId, StartAnswer> = HashMap::new();

@@ -183,6 +183,37 @@ pub(crate) struct TakeQueued {
     pub most: usize,
 }
 
+/// Runs to be taken from owners that were found dead, or that gave them back.
+#[derive(Debug, Clone)]
+pub(crate) struct TakeOver {
+    pub owner_no: i64,
+    pub runs: Vec<Fence>,
+}
+
+/// A run as it stood when it was decided to take it: whoever was faster changed one of these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Fence {
+    pub run_no: i64,
+    pub epoch: i64,
+    pub owner_no: Option<i64>,
+}
+
+/// Runs to be taken, from one side or the other.
+#[derive(Debug, Clone)]
+pub(crate) enum Take {
+    Queued(TakeQueued),
+    Over(TakeOver),
+}
+
+impl Take {
+    pub fn owner_no(&self) -> i64 {
+        match self {
+            Self::Queued(take) => take.owner_no,
+            Self::Over(take) => take.owner_no,
+        }
+    }
+}
+
 /// A run that now belongs to whoever asked.
 #[derive(Debug)]
 pub(crate) struct ClaimedRun {
@@ -193,6 +224,7 @@ pub(crate) struct ClaimedRun {
     pub version: u32,
     pub input: String,
     pub cancel_requested: bool,
+    pub pause_requested: bool,
 }
 
 impl ClaimedRun {
@@ -207,6 +239,7 @@ impl ClaimedRun {
             version: row.try_get("version")?,
             input: row.try_get("input")?,
             cancel_requested: row.try_get::<Option<i64>, _>("cancel_requested_at_ms")?.is_some(),
+            pause_requested: row.try_get::<Option<i64>, _>("pause_requested_at_ms")?.is_some(),
         })
     }
 }

@@ -26,6 +26,10 @@ pub enum Order {
     Run { workflow: String, point: String, hit: u32 },
     /// Resumes the one interrupted run and drives it, and aborts at the `hit`th meeting of the point.
     Resume { point: String, hit: u32 },
+    /// Starts so many runs of the workflow `held`, has each at its second step, says so, and stays until it is killed.
+    Leave { runs: u32 },
+    /// Recovers what is interrupted, and aborts at the `hit`th meeting of the point.
+    Recover { in_flight: usize, point: String, hit: u32 },
     /// Carries out a run until it is blocked, then cancels it, and aborts at the point.
     Cancel { point: String },
     /// Waits for the file `go`, then starts a run with the key `the key`, and prints what came of it.
@@ -60,6 +64,17 @@ pub fn run(state: &Path, order: &Order) -> Output {
     command(state, order).output().expect("the child runs")
 }
 
+/// Has a child leave so many runs open at their second step, and kills it.
+pub fn leave(state: &Path, runs: u32) {
+    use std::io::BufRead as _;
+    let mut child = spawn(state, &Order::Leave { runs });
+    let stdout = std::io::BufReader::new(child.stdout.take().expect("it is piped"));
+    let told = stdout.lines().map_while(Result::ok).any(|line| line == "open");
+    child.kill().expect("it is killed");
+    let status = child.wait().expect("it is dead");
+    assert!(told && status.signal() == Some(9), "the child ended before its runs were open: {status}");
+}
+
 /// Runs the child and asserts that it aborted, which it does only at its point.
 pub fn aborts(state: &Path, order: &Order) {
     let output = run(state, order);
@@ -81,6 +96,7 @@ const SECOND: StepDef<usize, usize> = StepDef::new("second", "work.second", QUIC
 const THIRD: StepDef<usize, usize> = StepDef::new("third", "work.third", QUICK);
 const ONCE: StepDef<(), usize> = StepDef::new("once", "work.first", RetryPolicy::NEVER);
 const REFUSED: StepDef<(), usize> = StepDef::new("refused", "work.refused", QUICK);
+const HELD: StepDef<usize, usize> = StepDef::new("held", "work.held", QUICK);
 const SLOWER: StepDef<(), usize> = StepDef::new("slow", "work.slower", QUICK);
 const STUCK: StepDef<(), ()> = StepDef::new("stuck", "work.stuck", QUICK);
 const SLOW: StepDef<(), usize> = StepDef::new("slow", "work.slow", QUICK);
@@ -122,6 +138,14 @@ pub async fn refused<C: Context>(ctx: &mut C, _input: ()) -> Result<String, Inte
     Ok(refusal)
 }
 
+/// A step, one in which the first process stays until it is killed, and one more.
+pub async fn held<C: Context>(ctx: &mut C, _input: ()) -> Result<Vec<usize>, Interrupt> {
+    let first = ctx.step(&FIRST, &()).await?;
+    let held = ctx.step(&HELD, &first).await?;
+    let third = ctx.step(&THIRD, &held).await?;
+    Ok(vec![first, held, third])
+}
+
 /// A step, a wait, a signal or none, a step.
 pub async fn waits<C: Context>(ctx: &mut C, _input: ()) -> Result<(usize, Option<u32>, usize), Interrupt> {
     let first = ctx.step(&FIRST, &()).await?;
@@ -158,6 +182,7 @@ pub fn work_registry(log: &Log) -> Registry {
     registry.workflow("locked", 1, locked::<EngineContext>);
     registry.workflow("once", 1, once::<EngineContext>);
     registry.workflow("refused", 1, refused::<EngineContext>);
+    registry.workflow("held", 1, held::<EngineContext>);
     registry.workflow("slow", 1, slow::<EngineContext>);
     registry.workflow("stuck", 1, stuck::<EngineContext>);
     registry.workflow("slow_then", 1, slow_then::<EngineContext>);
@@ -177,6 +202,18 @@ pub fn work_registry(log: &Log) -> Registry {
             _ => registry.blocking_activity(&activity, move |_ctx, _: usize| body()),
         };
     }
+    let held = log.clone();
+    registry.activity("work.held", move |ctx, first: usize| {
+        let log = held.clone();
+        async move {
+            log.add("held");
+            log.add(&format!("{} held", ctx.run_id));
+            if ctx.attempt == 1 {
+                std::future::pending::<()>().await;
+            }
+            Ok::<_, Broken>(first)
+        }
+    });
     registry.activity("work.refused", |_ctx, (): ()| async {
         Err::<usize, _>(Broken("no: \"é\" is not a key", Disposition::Terminal))
     });
@@ -236,6 +273,26 @@ async fn obeys() {
             let outcome = engine.drive(runs[0]).await.expect("it is driven");
             panic!("{outcome:?} without meeting the point");
         }
+        Order::Leave { runs } => {
+            let engine = open(&state, work_registry(&log)).await;
+            for _ in 0..runs {
+                let run = start(&engine, StartRun::new("held", json!(null), "child")).await;
+                let engine = engine.clone();
+                tokio::spawn(async move { engine.drive(run).await });
+            }
+            while log.count("held") < runs as usize {
+                crate::support::sleep_ms(5).await;
+            }
+            println!("\nopen");
+            std::future::pending::<()>().await;
+        }
+        Order::Recover { in_flight, point, hit } => {
+            let engine = open(&state, work_registry(&log)).await;
+            abort_at(point, hit);
+            let runs = engine.recover(in_flight).await.expect("they are recovered");
+            panic!("{runs} runs without meeting the point");
+        }
+
         Order::Cancel { point } => {
             let engine = open(&state, work_registry(&log)).await;
             let run = start(&engine, StartRun::new("stuck", json!(null), "child")).await;
