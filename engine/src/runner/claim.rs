@@ -164,7 +164,7 @@ pub(super) async fn claim_queued(inner: &Arc<Inner>, most: usize) -> Result<Vec<
 }
 
 /// What became of a run that was to be taken over, once no other claim of this process is on its way.
-enum Settled<'a> {
+pub(super) enum Settled<'a> {
     /// It stands so, and stays so for as long as the guard is held.
     Free(Guard<'a>, Standing),
     /// Somebody here was about to drive it.
@@ -172,7 +172,7 @@ enum Settled<'a> {
 }
 
 /// Held until the run stands in `active` or `ready`.
-enum Guard<'a> {
+pub(super) enum Guard<'a> {
     /// Its owner is dead: its epoch decides among all who come.
     Shared(#[expect(dead_code, reason = "held, not used")] RwLockReadGuard<'a, ()>),
     /// Its owner is this process.
@@ -181,7 +181,12 @@ enum Guard<'a> {
 
 /// A run of this process that nobody here works on may be one that was taken a moment ago: that is believed only when no
 /// claim is on its way.
-async fn settle(inner: &Inner, run_id: RunId, standing: Standing, asking: bool) -> Result<Settled<'_>, EngineError> {
+pub(super) async fn settle(
+    inner: &Inner,
+    run_id: RunId,
+    standing: Standing,
+    asking: bool,
+) -> Result<Settled<'_>, EngineError> {
     match standing.owner {
         OwnerState::None | OwnerState::Dead | OwnerState::Alive | OwnerState::HereActive => {
             Ok(Settled::Free(Guard::Shared(inner.arriving.read().await), standing))
