@@ -90,7 +90,6 @@ fn told(row: &sqlx::sqlite::SqliteRow) -> Result<(RunId, RunState), sqlx::Error>
 /// Carries out here a run that is to end and that nobody works on, so that its workflow cleans up.
 async fn clean_up(inner: &Arc<Inner>, run_id: RunId) -> Result<(), EngineError> {
     loop {
-        let arriving = inner.arriving.read().await;
         let begun_here = inner.ready().get(&run_id).map(|handle| handle.control.clone());
         if let Some(control) = begun_here {
             control.cancel();
@@ -101,7 +100,7 @@ async fn clean_up(inner: &Arc<Inner>, run_id: RunId) -> Result<(), EngineError> 
                 RunState::Paused | RunState::Blocked => (RunEvent::Resume, How::Released),
                 // One that was put back after it had begun. Where its turn has not come, it ends when it does.
                 RunState::Queued => {
-                    let _claim = inner.claims.read().await;
+                    let _arriving = inner.arriving.read().await;
                     match take_queued(inner, Some(run_id), 1).await?.pop() {
                         Some(handle) => {
                             inner.ready().insert(run_id, handle);
@@ -131,7 +130,6 @@ async fn clean_up(inner: &Arc<Inner>, run_id: RunId) -> Result<(), EngineError> 
                 Err(error) => return Err(error),
             }
         }
-        drop(arriving);
         return match super::drive(inner, run_id).await {
             Ok(_) | Err(EngineError::AlreadyDriven { .. } | EngineError::OwnedElsewhere { .. }) => Ok(()),
             Err(error) => Err(error),
