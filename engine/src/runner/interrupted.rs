@@ -87,13 +87,26 @@ pub(crate) async fn find(inner: &Inner, whose: Whose, most: usize) -> Result<Vec
     }
     let numbers: Vec<i64> = suspects.iter().copied().flatten().collect();
     let (numbers, given_back) = (serde_json::Value::from(numbers).to_string(), suspects.contains(&None));
-    let mut found = Vec::new();
-    let mut after = 0_i64;
+    let (found, is_doubtful) = look(inner, &numbers, given_back, most, &mut alive).await?;
+    if !is_doubtful {
+        return Ok(found);
+    }
+    // A run of this process that nobody here works on may be one that was taken a moment ago: believed only when no claim
+    // is on its way.
+    let _settled = inner.arriving.write().await;
+    Ok(look(inner, &numbers, given_back, most, &mut alive).await?.0)
+}
+
+/// The interrupted runs of the owners `numbers`, and whether one of them is this process's own.
+async fn look(
+    inner: &Inner,
+    numbers: &str,
+    given_back: bool,
+    most: usize,
+    alive: &mut HashMap<i64, bool>,
+) -> Result<(Vec<Interrupted>, bool), EngineError> {
+    let (mut found, mut is_doubtful, mut after) = (Vec::new(), false, 0_i64);
     loop {
-        let arriving = match whose {
-            Whose::OursToo => Some(inner.arriving.write().await),
-            Whose::Others => None,
-        };
         // Before the rows are read: a run that ends meanwhile leaves both, and its row is then an old one.
         let mut here: HashSet<RunId> = inner.ready().keys().copied().collect();
         here.extend(inner.active().keys());
@@ -105,23 +118,25 @@ pub(crate) async fn find(inner: &Inner, whose: Whose, most: usize) -> Result<Vec
                  ORDER BY r.run_no LIMIT ?4"
             )))
             .bind(after)
-            .bind(numbers.clone())
+            .bind(numbers.to_owned())
             .bind(given_back)
             .bind(PAGE_RUNS)
             .fetch_all(&inner.readers)
         });
         let rows = rows.await.map_err(storage("read the runs"))?;
         for row in &rows {
-            let (run_id, standing) = Standing::read(inner, row, false, &mut alive)?;
+            let (run_id, standing) = Standing::read(inner, row, false, alive)?;
             after = standing.run_no;
-            if !here.contains(&run_id) {
-                found.extend(Interrupted::of(run_id, &standing));
+            if !here.contains(&run_id)
+                && let Some(run) = Interrupted::of(run_id, &standing)
+            {
+                is_doubtful |= standing.owner == OwnerState::HereIdle;
+                found.push(run);
             }
         }
-        drop(arriving);
         if found.len() >= most || (rows.len() as i64) < PAGE_RUNS {
             found.truncate(most);
-            return Ok(found);
+            return Ok((found, is_doubtful));
         }
     }
 }
