@@ -54,13 +54,13 @@ pub use engine::{Engine, EngineConfig, KeyPolicy, Mutation, Outcome, Start, Star
 pub use error::EngineError;
 pub use events::{Event, EventKind, Events};
 pub use id::RunId;
-pub use read::{AttemptRow, AuditRow, OwnerRow, Reader, RunDetail, RunFilter, RunRow, StepRow};
+pub use read::{AttemptRow, AuditRow, ChildRow, Children, OwnerRow, Reader, RunDetail, RunFilter, RunRow, StepRow};
 pub use registry::{Registry, WorkflowFn};
 
 type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The engine's crash points ([`engine_rules::crash::point`]), in the order in which a run meets them. Each is named
-/// after what it stands before or after; those of steps are met once a step.
+/// after what it stands before or after; those of steps are met once a step, those of children once a batch of them.
 pub const CRASH_POINTS: &[&str] = &[
     "engine.run_row.before",
     "engine.run_row.after",
@@ -70,6 +70,8 @@ pub const CRASH_POINTS: &[&str] = &[
     "engine.step_start.after",
     "engine.result.before",
     "engine.result.after",
+    "engine.child_rows.before",
+    "engine.child_rows.after",
     "engine.run_end.before",
     "engine.run_end.after",
 ];

@@ -1,5 +1,7 @@
 //! Reading the journal, from any process, also while others write.
 
+mod children;
+
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,6 +20,8 @@ use crate::db;
 use crate::error::{EngineError, storage};
 use crate::id::RunId;
 use crate::owner::{is_alive, probe};
+
+pub use children::{ChildRow, Children};
 
 /// A run, with all that is known of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -185,6 +189,8 @@ pub struct RunDetail {
     pub steps: Vec<StepRow>,
     /// What persons did.
     pub audit: Vec<AuditRow>,
+    /// The runs that it started.
+    pub children: Children,
 }
 
 /// Which runs to list. Empty fields do not restrict.
@@ -196,6 +202,8 @@ pub struct RunFilter {
     pub workflow: Option<String>,
     /// With these labels.
     pub labels: BTreeMap<String, String>,
+    /// Started by this run, directly.
+    pub parent: Option<RunId>,
     /// Recorded at or after this time.
     pub since_at_ms: Option<i64>,
     /// The newest of them only.
@@ -220,7 +228,7 @@ const RUN_COLUMNS: &str = "SELECT r.*, o.owner_id, o.pid, o.host, o.version AS o
      (SELECT count(*) FROM step s WHERE s.run_no = r.run_no AND s.kind = 'activity' \
         AND s.state IN ('succeeded', 'failed')) AS steps_recorded, \
      (SELECT json_array(s.section, s.iteration, s.name) FROM step s WHERE s.run_no = r.run_no \
-        AND s.kind = 'activity' AND s.state <> 'abandoned' \
+        AND s.kind IN ('activity', 'sleep', 'signal', 'child', 'fan_out') AND s.state <> 'abandoned' \
         ORDER BY s.top DESC, s.iteration DESC, s.sub DESC LIMIT 1) AS current_step \
      FROM run r LEFT JOIN owner o ON o.owner_no = r.owner_no";
 
@@ -265,6 +273,9 @@ impl Reader {
                 query.push(" AND EXISTS (SELECT 1 FROM json_each(r.labels) WHERE key = ").push_bind(name.clone());
                 query.push(" AND value = ").push_bind(value.clone()).push(")");
             }
+        }
+        if let Some(parent) = filter.parent {
+            query.push(" AND r.parent_run_id = ").push_bind(parent.to_string());
         }
         if let Some(since) = filter.since_at_ms {
             query.push(" AND r.created_at_ms >= ").push_bind(since);
@@ -331,6 +342,7 @@ impl Reader {
             .fetch_all(&mut *snapshot)
             .await
             .map_err(storage("read what was done to the run"))?;
+        let children = children::of(&mut snapshot, run_id).await?;
         let run = self.run_row(&row, &mut HashMap::new())?;
         let mut steps = steps.iter().map(step_row).collect::<Result<Vec<_>, _>>()?;
         let mut by_place: HashMap<Position, Vec<AttemptRow>> = HashMap::new();
@@ -347,7 +359,7 @@ impl Reader {
             }
         }
         let audit = audit.iter().map(audit_row).collect::<Result<_, _>>().map_err(storage("read the run"))?;
-        Ok(RunDetail { run, steps, audit })
+        Ok(RunDetail { run, steps, audit, children })
     }
 
     fn run_row(&self, row: &SqliteRow, alive: &mut HashMap<String, bool>) -> Result<RunRow, EngineError> {
@@ -364,13 +376,12 @@ impl Reader {
                 Some(OwnerRow { owner_id, pid, host, version, alive })
             }
         };
-        let state: String = columns.get("state")?;
         let current: Option<(Option<String>, u32, String)> = columns.json("current_step")?;
         Ok(RunRow {
             run_id: parse_id(&columns.get::<String>("run_id")?)?,
             workflow: columns.get("workflow")?,
             version: columns.get("version")?,
-            state: RunState::from_name(&state).ok_or_else(|| columns.corrupt(state, "a state of a run"))?,
+            state: columns.run_state()?,
             input: columns.json("input")?.unwrap_or(Value::Null),
             output: columns.json("output")?,
             failure: columns.json("failure")?,
@@ -418,6 +429,11 @@ impl<'r> Columns<'r> {
 
     fn id(&self, name: &str) -> Result<Option<RunId>, EngineError> {
         self.get::<Option<String>>(name)?.map(|text| parse_id(&text)).transpose()
+    }
+
+    fn run_state(&self) -> Result<RunState, EngineError> {
+        let state: String = self.get("state")?;
+        RunState::from_name(&state).ok_or_else(|| self.corrupt(state, "a state of a run"))
     }
 
     fn corrupt(&self, found: String, expected: &'static str) -> EngineError {

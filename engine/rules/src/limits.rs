@@ -24,6 +24,14 @@ pub const REASON_LIMIT_BYTES: usize = 4_000;
 /// The longest message of a recorded failure, in bytes: 64 KiB. A longer one is cut, with a mark at its end.
 pub const MESSAGE_LIMIT_BYTES: usize = 64 * 1024;
 
+/// How many failures of children their parent holds in full: 100. A person looks at the first few, and each child has its
+/// own in any case; of the later ones the parent holds the code.
+pub const CHILD_FAILURES_LIMIT: usize = 100;
+
+/// The longest message of a child's failure that its parent holds beside those of others, in bytes: 2,000, so that a
+/// hundred fit beside the ends of thousands.
+pub const CHILD_MESSAGE_LIMIT_BYTES: usize = 2_000;
+
 /// `text`, cut at a character's end so that it has at most `limit_bytes`, with a mark where something was cut off.
 #[must_use]
 pub fn cut(text: String, limit_bytes: usize) -> String {

@@ -45,7 +45,7 @@ const STANDING: &str = "SELECT r.run_no, r.run_id, r.state, r.epoch, r.owner_no,
 
 impl Standing {
     /// `asking`: whether the caller itself is who has the run marked as active here.
-    fn read(
+    pub(super) fn read(
         inner: &Inner,
         row: &SqliteRow,
         asking: bool,

@@ -88,7 +88,7 @@ fn told(row: &sqlx::sqlite::SqliteRow) -> Result<(RunId, RunState), sqlx::Error>
 }
 
 /// Carries out here a run that is to end and that nobody works on, so that its workflow cleans up.
-async fn clean_up(inner: &Arc<Inner>, run_id: RunId) -> Result<(), EngineError> {
+pub(crate) async fn clean_up(inner: &Arc<Inner>, run_id: RunId) -> Result<(), EngineError> {
     loop {
         let begun_here = inner.ready().get(&run_id).map(|handle| handle.control.clone());
         if let Some(control) = begun_here {
