@@ -27,7 +27,7 @@ use crate::registry::{WorkflowEnd, panicked};
 use crate::writer::{RunChange, RunWrite};
 
 pub(crate) use claim::{interrupted, resume, take_over};
-pub(crate) use orders::{cancel, clean_up, pause};
+pub(crate) use orders::{cancel, pause};
 pub(crate) use owners::{clear_dead_locks, end_owner, keep_alive, register_owner};
 
 /// Marks a run as worked on in this process, for as long as it is held.

@@ -49,8 +49,8 @@ pub enum FamilyOrder {
 pub enum FamilyPlan {
     /// Let these begin, then plan again.
     Begin(Begin),
-    /// See that each that nobody works on ends, then plan again.
-    CleanUp,
+    /// Let so many that nobody works on go on to their end, then plan again.
+    CleanUp(usize),
     /// Wait for news.
     Wait,
     /// Every child has ended: their ends are the step's result.
@@ -94,6 +94,11 @@ impl Family {
             + self.blocked
     }
 
+    /// How many more may be at work. A limit of none would wait for ever, so it is one.
+    fn free(&self) -> usize {
+        self.limit.max(1).saturating_sub(self.here + self.elsewhere)
+    }
+
     const fn has_ended(&self) -> bool {
         self.created == self.total && self.open() == 0
     }
@@ -105,11 +110,17 @@ pub fn plan_family(family: &Family, order: FamilyOrder) -> FamilyPlan {
     match order {
         // Also where every child has ended: they may have ended by this very cancel.
         FamilyOrder::Cancel | FamilyOrder::Release { is_cancelled: true } if family.open() == 0 => FamilyPlan::Tell,
-        FamilyOrder::GoOn | FamilyOrder::Pause | FamilyOrder::Release { .. } if family.has_ended() => FamilyPlan::Finish,
-        FamilyOrder::Cancel => match family.open() - family.here - family.elsewhere {
-            0 => FamilyPlan::Wait,
-            1.. => FamilyPlan::CleanUp,
-        },
+        FamilyOrder::GoOn | FamilyOrder::Pause | FamilyOrder::Release { .. } if family.has_ended() => {
+            FamilyPlan::Finish
+        }
+        // Those that began and stand in line again clean up when their turn comes; the others in line have ended.
+        FamilyOrder::Cancel => {
+            let idle = family.open() - family.here - family.elsewhere - family.in_line;
+            match idle.min(family.free()) {
+                0 => FamilyPlan::Wait,
+                most @ 1.. => FamilyPlan::CleanUp(most),
+            }
+        }
         // They stop before their next step; then all of the family is given back.
         FamilyOrder::Release { .. } if family.here > 0 => FamilyPlan::Wait,
         FamilyOrder::Release { .. } | FamilyOrder::Pause => FamilyPlan::Stop,
@@ -118,7 +129,7 @@ pub fn plan_family(family: &Family, order: FamilyOrder) -> FamilyPlan {
 }
 
 fn go_on(family: &Family) -> FamilyPlan {
-    let mut free = family.limit.max(1).saturating_sub(family.here + family.elsewhere);
+    let mut free = family.free();
     let mut take = |of: usize| {
         let taken = of.min(free);
         free -= taken;
@@ -217,14 +228,15 @@ mod tests {
         assert_eq!(cancel(Family { created: 5, here: 1, elsewhere: 1, ..TEN }), FamilyPlan::Wait);
         for one in [
             Family { left: 1, ..TEN },
-            Family { in_line: 1, ..TEN },
             Family { may_begin: 1, ..TEN },
             Family { to_resume: 1, ..TEN },
             Family { paused: 1, ..TEN },
             Family { blocked: 1, ..TEN },
         ] {
-            assert_eq!(cancel(Family { created: 5, here: 1, ..one }), FamilyPlan::CleanUp);
+            assert_eq!(cancel(Family { created: 5, here: 3, ..one }), FamilyPlan::CleanUp(1));
+            assert_eq!(cancel(Family { created: 5, here: 4, ..one }), FamilyPlan::Wait, "no place is free");
         }
+        assert_eq!(cancel(Family { created: 5, in_line: 1, ..TEN }), FamilyPlan::Wait, "its turn comes");
     }
 
     #[test]
@@ -253,6 +265,9 @@ mod tests {
     proptest! {
         #[test]
         fn a_plan_never_goes_over_the_limit_and_never_begins_what_is_not_there(family in families()) {
+            if let FamilyPlan::CleanUp(most) = plan_family(&family, FamilyOrder::Cancel) {
+                prop_assert!(most > 0 && family.here + family.elsewhere + most <= family.limit.max(1));
+            }
             if let FamilyPlan::Begin(begin) = go_on(family) {
                 let begins = begin.left + begin.may_begin + begin.to_resume + begin.create;
                 prop_assert!(begins > 0, "or it would plan for ever");

@@ -313,12 +313,7 @@ impl EngineContext {
         self.block(self.new_write(), failure, Some(label.to_owned())).await
     }
 
-    async fn end_succeeded(
-        &mut self,
-        row: StepWrite,
-        label: String,
-        output: String,
-    ) -> Result<String, Interrupt> {
+    async fn end_succeeded(&mut self, row: StepWrite, label: String, output: String) -> Result<String, Interrupt> {
         crash::point("engine.result.before");
         let position = row.position;
         let duration_us = self.waited_us(&row);
@@ -334,12 +329,7 @@ impl EngineContext {
         Ok(output)
     }
 
-    async fn end_failed(
-        &mut self,
-        mut row: StepWrite,
-        label: String,
-        failure: Failure,
-    ) -> Result<String, Interrupt> {
+    async fn end_failed(&mut self, mut row: StepWrite, label: String, failure: Failure) -> Result<String, Interrupt> {
         crash::point("engine.result.before");
         row.state = row.state.after(StepEvent::Fail).map_err(|fault| self.fault(&fault.to_string()))?;
         row.failure = Some(failure.clone());

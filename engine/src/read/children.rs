@@ -55,12 +55,11 @@ pub struct ChildRow {
 
 /// The children of `run_id` as they stand in the transaction of `snapshot`.
 pub(super) async fn of(snapshot: &mut SqliteConnection, run_id: RunId) -> Result<Children, EngineError> {
-    let counts =
-        sqlx::query("SELECT state, count(*) AS runs FROM run WHERE parent_run_id = ? GROUP BY state")
-            .bind(run_id.to_string())
-            .fetch_all(&mut *snapshot)
-            .await
-            .map_err(storage("count the children"))?;
+    let counts = sqlx::query("SELECT state, count(*) AS runs FROM run WHERE parent_run_id = ? GROUP BY state")
+        .bind(run_id.to_string())
+        .fetch_all(&mut *snapshot)
+        .await
+        .map_err(storage("count the children"))?;
     if counts.is_empty() {
         return Ok(Children::default());
     }

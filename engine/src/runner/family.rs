@@ -328,8 +328,7 @@ pub(crate) async fn ends(
             };
             let (index, run_id, state, [output, failure]): (u32, String, String, _) =
                 read().map_err(storage("read the ends of the children"))?;
-            let corrupt =
-                |found, expected| EngineError::Corrupt { subject: format!("run {run_id}"), found, expected };
+            let corrupt = |found, expected| EngineError::Corrupt { subject: format!("run {run_id}"), found, expected };
             let state = match RunState::from_name(&state).filter(|state| state.is_terminal()) {
                 Some(state) => state,
                 None => return Err(corrupt(state, "a state in which a run has ended")),
@@ -417,33 +416,42 @@ pub(crate) async fn who_resumed(inner: &Inner, run: RunId) -> Result<Option<Muta
     read.await.map_err(storage("read who resumed the run"))
 }
 
-/// Becomes the owner of a child that nobody works on: from the queue, from who left it, or, with `by`, from a person's
-/// hold. `None` where its turn has not come, or somebody was faster.
+/// Why a parent makes a child its own.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Adoption<'a> {
+    /// Its turn has come, or nobody works on it.
+    GoOn,
+    /// This person let the parent go on, and its children with it.
+    Resume(Option<&'a Mutation>),
+    /// The family is to end: it cleans up.
+    End,
+}
+
+/// Becomes the owner of a child that nobody works on: from the queue, from who left it, or from a person's hold. `None`
+/// where its turn has not come, or somebody was faster.
 ///
 /// # Errors
 /// [`EngineError::Storage`], [`EngineError::Corrupt`].
-pub(crate) async fn adopt(
-    inner: &Arc<Inner>,
-    run_id: RunId,
-    by: Option<&Mutation>,
-) -> Result<Option<Mine>, EngineError> {
+pub(crate) async fn adopt(inner: &Arc<Inner>, run_id: RunId, why: Adoption<'_>) -> Result<Option<Mine>, EngineError> {
+    // First of all, so that nobody else in this process takes it for nobody's.
     let Ok(active) = Active::enter(inner, run_id, Arc::default()) else { return Ok(None) };
     let standing = Standing::of(inner, run_id, true).await?;
-    let (event, how) = match standing.state {
+    let (event, how, by) = match standing.state {
         RunState::Queued => {
             let taken = take_queued(inner, Some(run_id), 1).await?.pop();
             return Ok(taken.map(|handle| Mine::of(active, handle)));
         }
         RunState::Running | RunState::Waiting => match plan_run(standing.state, standing.owner) {
-            RunPlan::TakeOver => (RunEvent::TakeOver, How::left_by(standing.owner)),
+            RunPlan::TakeOver => (RunEvent::TakeOver, How::left_by(standing.owner), None),
             RunPlan::Leave | RunPlan::Claim => return Ok(None),
         },
-        RunState::Paused | RunState::Blocked if by.is_some() => (RunEvent::Resume, How::Resumed { crashed: false }),
-        RunState::Paused | RunState::Blocked | RunState::Succeeded | RunState::Failed | RunState::Cancelled => {
-            return Ok(None);
-        }
+        RunState::Paused | RunState::Blocked => match why {
+            Adoption::GoOn => return Ok(None),
+            Adoption::Resume(by) => (RunEvent::Resume, How::Resumed { crashed: false }, by),
+            Adoption::End => (RunEvent::Resume, How::Released, None),
+        },
+        RunState::Succeeded | RunState::Failed | RunState::Cancelled => return Ok(None),
     };
-    let by = by.filter(|_| event == RunEvent::Resume);
     match seize(inner, run_id, &standing, transition(standing.state, event)?, how, by).await {
         Ok(handle) => Ok(Some(Mine::of(active, handle))),
         Err(

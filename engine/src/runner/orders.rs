@@ -88,7 +88,7 @@ fn told(row: &sqlx::sqlite::SqliteRow) -> Result<(RunId, RunState), sqlx::Error>
 }
 
 /// Carries out here a run that is to end and that nobody works on, so that its workflow cleans up.
-pub(crate) async fn clean_up(inner: &Arc<Inner>, run_id: RunId) -> Result<(), EngineError> {
+async fn clean_up(inner: &Arc<Inner>, run_id: RunId) -> Result<(), EngineError> {
     loop {
         let begun_here = inner.ready().get(&run_id).map(|handle| handle.control.clone());
         if let Some(control) = begun_here {
@@ -119,7 +119,11 @@ pub(crate) async fn clean_up(inner: &Arc<Inner>, run_id: RunId) -> Result<(), En
                     inner.ready().insert(run_id, handle);
                 }
                 // It moved on between the look and the change: look again.
-                Err(EngineError::OwnedElsewhere { .. } | EngineError::WrongState { .. }) => continue,
+                Err(
+                    EngineError::OwnedElsewhere { .. }
+                    | EngineError::AlreadyDriven { .. }
+                    | EngineError::WrongState { .. },
+                ) => continue,
                 Err(error) => return Err(error),
             }
         }

@@ -125,6 +125,7 @@ pub fn work_registry(log: &Log) -> Registry {
     registry.workflow("once", 1, once::<EngineContext>);
     registry.workflow("refused", 1, refused::<EngineContext>);
     registry.workflow("slow", 1, slow::<EngineContext>);
+    crate::children::add_to(&mut registry, log);
     for name in ["first", "second", "third"] {
         let log = log.clone();
         let body = move || {

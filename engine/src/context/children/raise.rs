@@ -14,7 +14,7 @@ use crate::engine::{Mutation, Outcome};
 use crate::error::EngineError;
 use crate::events::EventKind;
 use crate::id::RunId;
-use crate::runner::family::{self, ChildStanding, Created, Mine, NewChild, Place};
+use crate::runner::family::{self, Adoption, ChildStanding, Created, Mine, NewChild, Place};
 use crate::writer::StepWrite;
 
 /// How often the rows of children are looked at that are not driven by their parent, in milliseconds: those in line for a
@@ -184,7 +184,7 @@ impl EngineContext {
                 FamilyPlan::Begin(begin) => {
                     self.begin(litter, label, place, &mut kids, begin, resumed_by.as_ref()).await?;
                 }
-                FamilyPlan::CleanUp => self.clean_up(&mut kids),
+                FamilyPlan::CleanUp(most) => self.clean_up(&mut kids, most).await?,
                 FamilyPlan::Wait => self.wait_for_children(&mut kids).await?,
                 FamilyPlan::Finish => {
                     if !self.is_cancelled(place).await? {
@@ -245,18 +245,13 @@ impl EngineContext {
         resumed_by: Option<&Mutation>,
     ) -> Result<(), Interrupt> {
         kids.is_fresh = false;
-        for (kid, most, otherwise) in [
-            (Kid::Left, begin.left, Kid::Elsewhere),
-            (Kid::MayBegin, begin.may_begin, Kid::InLine),
-            (Kid::ToResume, begin.to_resume, Kid::Elsewhere),
+        for (kid, most, why, otherwise) in [
+            (Kid::Left, begin.left, Adoption::GoOn, Kid::Elsewhere),
+            (Kid::MayBegin, begin.may_begin, Adoption::GoOn, Kid::InLine),
+            (Kid::ToResume, begin.to_resume, Adoption::Resume(resumed_by), Kid::Elsewhere),
         ] {
-            let by = resumed_by.filter(|_| kid == Kid::ToResume);
             for (index, run_id) in kids.first(kid, most) {
-                match family::adopt(&self.inner, run_id, by).await.map_err(|error| self.lost(error))? {
-                    Some(mine) => kids.drive(index, mine),
-                    // Somebody was faster: the next look tells who.
-                    None => kids.set(index, run_id, otherwise),
-                }
+                self.adopt(kids, index, run_id, why, otherwise).await?;
             }
         }
         if begin.create > 0 {
@@ -372,24 +367,34 @@ impl EngineContext {
         Ok(())
     }
 
-    /// The run is to end: each child that nobody works on is carried out here until it ends, so that it cleans up.
-    fn clean_up(&mut self, kids: &mut Kids) {
+    /// The run is to end: children that nobody works on go on here until they end, so that each cleans up.
+    async fn clean_up(&mut self, kids: &mut Kids, most: usize) -> Result<(), Interrupt> {
         kids.is_fresh = false;
-        for kid in [Kid::Left, Kid::InLine, Kid::MayBegin, Kid::ToResume, Kid::Paused, Kid::Blocked] {
-            for (index, run_id) in kids.first(kid, usize::MAX) {
-                kids.set(index, run_id, Kid::Here);
-                let (inner, landing) = (self.inner.clone(), kids.landing.clone());
-                tokio::spawn(async move {
-                    let landed = match crate::runner::clean_up(&inner, run_id).await {
-                        Ok(()) => Landed::Elsewhere,
-                        Err(error) => Landed::Lost(error),
-                    };
-                    let _ = landing.send((index, landed));
-                });
+        let mut left = most;
+        for kid in [Kid::Left, Kid::MayBegin, Kid::ToResume, Kid::Paused, Kid::Blocked] {
+            let some = kids.first(kid, left);
+            left -= some.len();
+            for (index, run_id) in some {
+                self.adopt(kids, index, run_id, Adoption::End, Kid::Elsewhere).await?;
             }
         }
-        let soon_us = self.inner.clock.monotonic_us() + LOOK_AT_END_MS * 1_000;
-        kids.look_at_us = kids.look_at_us.min(soon_us);
+        Ok(())
+    }
+
+    /// Makes the child this run's to drive. Where somebody was faster it stands `otherwise`, until the next look tells.
+    async fn adopt(
+        &mut self,
+        kids: &mut Kids,
+        index: u32,
+        run_id: RunId,
+        why: Adoption<'_>,
+        otherwise: Kid,
+    ) -> Result<(), Interrupt> {
+        match family::adopt(&self.inner, run_id, why).await.map_err(|error| self.lost(error))? {
+            Some(mine) => kids.drive(index, mine),
+            None => kids.set(index, run_id, otherwise),
+        }
+        Ok(())
     }
 
     /// Waits for news: of a child, or of the run itself.
@@ -447,11 +452,7 @@ impl EngineContext {
         }
         kids.told_us = now_us;
         let number = |count| u64::try_from(count).unwrap_or(u64::MAX);
-        let progress = Progress {
-            unit: "children",
-            done: number(done),
-            total: Some(number(kids.counts.total)),
-        };
+        let progress = Progress { unit: "children", done: number(done), total: Some(number(kids.counts.total)) };
         self.emit(|| EventKind::StepProgress { position: row.position, step: label.to_owned(), progress });
     }
 }

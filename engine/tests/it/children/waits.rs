@@ -1,0 +1,268 @@
+//! What a parent waits for: keys, persons, other processes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+
+use engine::{Engine, KeyPolicy, Outcome, StartRun};
+use engine_rules::failure::Disposition;
+use engine_rules::state::RunState;
+use serde_json::json;
+
+use super::{Fan, driving, eventually, kids_of, nursery, start_fan, state_of, states_of};
+use crate::support::{Broken, blocked, detail, jane, sleep_ms, start, succeeded};
+
+/// Kids of at least this number wait for the gate; all are counted as they begin.
+async fn gated(folder: &std::path::Path, from: i64) -> (Engine, Arc<AtomicBool>, Arc<AtomicI64>) {
+    let (go, begun) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicI64::new(0)));
+    let (gate, count) = (go.clone(), begun.clone());
+    let engine = nursery(folder, move |_ctx, kid| {
+        count.fetch_add(1, Ordering::SeqCst);
+        let gate = gate.clone();
+        async move {
+            while kid >= from && !gate.load(Ordering::SeqCst) {
+                sleep_ms(2).await;
+            }
+            Ok(kid)
+        }
+    })
+    .await;
+    (engine, go, begun)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_child_in_line_behind_a_foreign_run_keeps_nobody_from_working_and_no_stranger_takes_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (engine, go, _) = gated(folder.path(), 100).await;
+    let holds = StartRun::new("kid", json!(100), "jane").key("the key", KeyPolicy::Forbid);
+    let foreign = start(&engine, holds).await;
+    let holding = driving(&engine, foreign);
+    // One at a time, and the first two stand in line: for the foreign run, and for each other.
+    let fan = Fan::of(0..6, 1).key(0, "the key").key(1, "the key");
+    let run = start(&engine, start_fan(&fan)).await;
+    let parent = driving(&engine, run);
+    eventually("the others ended", || async {
+        let states = states_of(&engine, run).await;
+        states.len() == 6 && states[2..].iter().all(|(_, state)| *state == RunState::Succeeded)
+    })
+    .await;
+    assert_eq!(states_of(&engine, run).await[..2], [(0, RunState::Queued), (1, RunState::Queued)]);
+    assert_eq!(engine.drain(8).await.expect("the queue drains"), 0);
+    go.store(true, Ordering::SeqCst);
+    assert_eq!(succeeded(holding.await.expect("no panic")), json!(100));
+    // Its parent lives, so that nobody else takes it, now that its key is free.
+    let ends = succeeded(parent.await.expect("no panic"));
+    assert_eq!(ends, json!((0..6).map(|kid| json!({ "succeeded": kid })).collect::<Vec<_>>()));
+    let kids = kids_of(&engine, run).await;
+    assert!(kids[0].ended_at_ms <= kids[1].started_at_ms, "one after the other");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn children_of_one_key_run_one_after_the_other_in_their_order() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (now, most) = (Arc::new(AtomicI64::new(0)), Arc::new(AtomicI64::new(0)));
+    let seen = (now.clone(), most.clone());
+    let engine = nursery(folder.path(), move |_ctx, kid| {
+        let (now, most) = seen.clone();
+        async move {
+            most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            sleep_ms(3).await;
+            now.fetch_sub(1, Ordering::SeqCst);
+            Ok(kid)
+        }
+    })
+    .await;
+    let fan = (0..30).fold(Fan::of(0..30, 8), |fan, kid| fan.key(kid, "the key"));
+    let run = start(&engine, start_fan(&fan)).await;
+    let ends = succeeded(engine.drive(run).await.expect("it is driven"));
+    assert_eq!(ends.as_array().map(Vec::len), Some(30));
+    assert_eq!(most.load(Ordering::SeqCst), 1);
+    let starts: Vec<_> = kids_of(&engine, run).await.iter().map(|kid| kid.started_at_ms).collect();
+    assert!(starts.is_sorted(), "{starts:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn blocked_children_free_their_places_and_one_resume_of_the_parent_lets_all_go_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mended = Arc::new(AtomicBool::new(false));
+    let (flag, bodies) = (mended.clone(), Arc::new(AtomicI64::new(0)));
+    let count = bodies.clone();
+    let engine = nursery(folder.path(), move |_ctx, kid| {
+        count.fetch_add(1, Ordering::SeqCst);
+        let mended = flag.load(Ordering::SeqCst);
+        async move { if kid < 12 && !mended { Err(Broken("the key is lost", Disposition::Operator)) } else { Ok(kid) } }
+    })
+    .await;
+    // The first twelve block, with places for two.
+    let run = start(&engine, start_fan(&Fan::of(0..20, 2))).await;
+    let failure = blocked(engine.drive(run).await.expect("it is driven"));
+    assert_eq!(failure.code, "engine.child_blocked");
+    assert!(failure.message.starts_with("12 of the 20 children of kids are blocked\nchild 0, run "), "{failure}");
+    assert!(failure.message.contains("test.broken: the key is lost"), "{failure}");
+    assert!(failure.message.ends_with("and 2 more: jobctl runs list --in blocked"), "{failure}");
+    assert!(failure.hint.as_deref().is_some_and(|hint| hint.contains("jobctl runs resume")), "{:?}", failure.hint);
+    let seen = detail(&engine, run).await;
+    assert_eq!((seen.run.state, seen.run.failed_step.as_deref()), (RunState::Blocked, Some("kids")));
+    let counts: Vec<_> = seen.children.by_state.iter().map(|(state, count)| (*state, *count)).collect();
+    assert_eq!(counts, [(RunState::Blocked, 12), (RunState::Succeeded, 8)]);
+    assert_eq!(seen.children.not_succeeded.len(), 12);
+
+    // Resumed without being mended it is blocked again, by all of them.
+    engine.resume(run, &jane()).await.expect("it is resumed");
+    let again = blocked(engine.drive(run).await.expect("it is driven"));
+    assert_eq!(again.code, "engine.child_blocked");
+    assert_eq!(bodies.load(Ordering::SeqCst), 20 + 12);
+
+    mended.store(true, Ordering::SeqCst);
+    engine.resume(run, &jane()).await.expect("it is resumed");
+    let ends = succeeded(engine.drive(run).await.expect("it is driven"));
+    assert_eq!(ends, json!((0..20).map(|kid| json!({ "succeeded": kid })).collect::<Vec<_>>()));
+    assert_eq!(bodies.load(Ordering::SeqCst), 20 + 12 + 12);
+    let first = kids_of(&engine, run).await[0].run_id;
+    let audit: Vec<_> = detail(&engine, first).await.audit;
+    assert_eq!(audit.len(), 2);
+    assert_eq!(
+        (audit[1].action.as_str(), audit[1].actor.as_str(), audit[1].reason.as_str()),
+        ("resume", "jane", "for the test")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_blocked_child_that_is_resumed_by_itself_is_waited_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (go, mended) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let (gate, flag) = (go.clone(), mended.clone());
+    let engine = nursery(folder.path(), move |_ctx, kid| {
+        let (gate, mended) = (gate.clone(), flag.load(Ordering::SeqCst));
+        async move {
+            if kid == 0 && !mended {
+                return Err(Broken("the key is lost", Disposition::Operator));
+            }
+            while kid == 1 && !gate.load(Ordering::SeqCst) {
+                sleep_ms(2).await;
+            }
+            Ok(kid)
+        }
+    })
+    .await;
+    let run = start(&engine, start_fan(&Fan::of(0..2, 2))).await;
+    let parent = driving(&engine, run);
+    let expected = [(0, RunState::Blocked), (1, RunState::Running)];
+    eventually("one is blocked", || async { states_of(&engine, run).await == expected }).await;
+    mended.store(true, Ordering::SeqCst);
+    let first = kids_of(&engine, run).await[0].run_id;
+    engine.resume(first, &jane()).await.expect("it is resumed");
+    assert_eq!(succeeded(engine.drive(first).await.expect("it is driven")), json!(0));
+    go.store(true, Ordering::SeqCst);
+    assert_eq!(succeeded(parent.await.expect("no panic")), json!([{ "succeeded": 0 }, { "succeeded": 1 }]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_paused_parent_starts_no_further_child_and_goes_on_where_it_was() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (engine, go, begun) = gated(folder.path(), 0).await;
+    let run = start(&engine, start_fan(&Fan::of(0..10, 3))).await;
+    let parent = driving(&engine, run);
+    crate::support::until("three began", || begun.load(Ordering::SeqCst) == 3).await;
+    engine.pause(run, &jane()).await.expect("it is paused");
+    assert_eq!(parent.await.expect("no panic"), Outcome::Paused);
+    assert_eq!(state_of(&engine, run).await, RunState::Paused);
+    go.store(true, Ordering::SeqCst);
+    eventually("those at work ended", || async {
+        kids_of(&engine, run).await.iter().all(|kid| kid.state == RunState::Succeeded)
+    })
+    .await;
+    sleep_ms(30).await;
+    assert_eq!(kids_of(&engine, run).await.len(), 3);
+    engine.resume(run, &jane()).await.expect("it is resumed");
+    let ends = succeeded(engine.drive(run).await.expect("it is driven"));
+    assert_eq!(ends, json!((0..10).map(|kid| json!({ "succeeded": kid })).collect::<Vec<_>>()));
+    assert_eq!(begun.load(Ordering::SeqCst), 10, "each body once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_parent_that_is_resumed_while_its_children_still_work_does_not_begin_them_twice() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (engine, go, begun) = gated(folder.path(), 0).await;
+    let run = start(&engine, start_fan(&Fan::of(0..5, 3))).await;
+    let parent = driving(&engine, run);
+    crate::support::until("three began", || begun.load(Ordering::SeqCst) == 3).await;
+    engine.pause(run, &jane()).await.expect("it is paused");
+    assert_eq!(parent.await.expect("no panic"), Outcome::Paused);
+    engine.resume(run, &jane()).await.expect("it is resumed");
+    let parent = driving(&engine, run);
+    sleep_ms(50).await;
+    assert_eq!(kids_of(&engine, run).await.len(), 3, "those at work have their places");
+    go.store(true, Ordering::SeqCst);
+    succeeded(parent.await.expect("no panic"));
+    assert_eq!(begun.load(Ordering::SeqCst), 5);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_ends_in_order_gives_the_whole_family_back_and_no_attempt_is_charged() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (engine, go, begun) = gated(folder.path(), 0).await;
+    let run = start(&engine, start_fan(&Fan::of(0..10, 3))).await;
+    let parent = driving(&engine, run);
+    crate::support::until("three began", || begun.load(Ordering::SeqCst) == 3).await;
+    engine.begin_drain();
+    sleep_ms(30).await;
+    assert!(!parent.is_finished(), "its children are still at work here");
+    go.store(true, Ordering::SeqCst);
+    assert_eq!(parent.await.expect("no panic"), Outcome::Released);
+    let states = states_of(&engine, run).await;
+    assert_eq!(states.len(), 3, "{states:?}");
+    engine.close().await;
+
+    let (engine, go, begun) = gated(folder.path(), 0).await;
+    go.store(true, Ordering::SeqCst);
+    assert_eq!(engine.interrupted().await.expect("they are listed").first(), Some(&run));
+    let ends = succeeded(engine.drive(run).await.expect("it is driven"));
+    assert_eq!(ends.as_array().map(Vec::len), Some(10));
+    assert_eq!(begun.load(Ordering::SeqCst), 7, "what was recorded is not done again");
+    for kid in kids_of(&engine, run).await {
+        assert_eq!(detail(&engine, kid.run_id).await.steps[0].attempt, 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_child_that_another_process_works_on_is_waited_for_and_taken_over_when_that_dies() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mended = Arc::new(AtomicBool::new(false));
+    let flag = mended.clone();
+    let engine = nursery(folder.path(), move |_ctx, kid| {
+        let mended = flag.load(Ordering::SeqCst);
+        async move {
+            match kid {
+                0 if !mended => Err(Broken("the key is lost", Disposition::Operator)),
+                _ => Ok(kid),
+            }
+        }
+    })
+    .await;
+    let run = start(&engine, start_fan(&Fan::of(0..3, 1))).await;
+    assert_eq!(blocked(engine.drive(run).await.expect("it is driven")).code, "engine.child_blocked");
+    let first = kids_of(&engine, run).await[0].run_id;
+
+    // Another process lets the child go on, and then this one the parent.
+    let (other, _, begun) = gated(folder.path(), 0).await;
+    other.resume(first, &jane()).await.expect("it is resumed");
+    let at_work = driving(&other, first);
+    crate::support::until("it is at work there", || begun.load(Ordering::SeqCst) == 1).await;
+    mended.store(true, Ordering::SeqCst);
+    engine.resume(run, &jane()).await.expect("it is resumed");
+    let parent = driving(&engine, run);
+    sleep_ms(700).await;
+    assert_eq!(states_of(&engine, run).await[0], (0, RunState::Running), "it is not taken from the living");
+    assert!(!parent.is_finished());
+
+    // It dies: nobody holds its lock any more.
+    let owner = detail(&engine, first).await.run.owner.expect("an owner").owner_id;
+    at_work.abort();
+    let lock = folder.path().join("owners").join(&owner);
+    std::fs::remove_file(&lock).expect("its lock is there");
+    std::fs::write(&lock, "").expect("a lock that nobody holds");
+    let ends = succeeded(parent.await.expect("no panic"));
+    assert_eq!(ends, json!([{ "succeeded": 0 }, { "succeeded": 1 }, { "succeeded": 2 }]));
+    let seen = detail(&engine, first).await;
+    assert_eq!(seen.steps[0].attempts.iter().filter(|attempt| attempt.outcome == "crashed").count(), 1);
+}
