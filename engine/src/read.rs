@@ -106,7 +106,8 @@ pub struct StepRow {
     pub iteration: u32,
     /// Its place within the section.
     pub sub: u32,
-    /// `activity`, or what else the workflow asked for: `now`, `new_id`, `section`, `section_end`.
+    /// `activity`, or what else the workflow asked for: `now`, `new_id`, `section`, `section_end`, `sleep`, `signal`,
+    /// `child`, `fan_out`.
     pub kind: String,
     /// Its name within its workflow or section.
     pub name: String,

@@ -274,18 +274,35 @@ pub(crate) async fn count(inner: &Inner, place: &Place) -> Result<(usize, usize)
     read.await.map_err(storage("count the children"))
 }
 
-/// Whether a person ends the parent. Its children were told in the same transaction, so a child that ended by it is never
-/// seen without this.
+/// How the parent stands.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ParentStanding {
+    /// It has another owner, or is no longer at work.
+    pub is_fenced: bool,
+    /// A person ends it. Its children were told in the same transaction, so a child that ended by it is never seen
+    /// without this.
+    pub is_cancelled: bool,
+}
+
+/// How the parent of `place` stands.
 ///
 /// # Errors
 /// [`EngineError::Storage`].
-pub(crate) async fn is_cancelled(inner: &Inner, place: &Place) -> Result<bool, EngineError> {
+pub(crate) async fn parent(inner: &Inner, place: &Place) -> Result<ParentStanding, EngineError> {
     let row = patient(inner.clock.as_ref(), || {
-        sqlx::query_scalar("SELECT cancel_requested_at_ms IS NOT NULL FROM run WHERE run_no = ?")
-            .bind(place.parent_no)
-            .fetch_one(&inner.readers)
+        sqlx::query(
+            "SELECT epoch <> ? OR state NOT IN ('running', 'waiting'), cancel_requested_at_ms IS NOT NULL FROM run \
+             WHERE run_no = ?",
+        )
+        .bind(place.epoch)
+        .bind(place.parent_no)
+        .fetch_one(&inner.readers)
     });
-    row.await.map_err(storage("look whether the run is cancelled"))
+    let read = async {
+        let row = row.await?;
+        Ok(ParentStanding { is_fenced: row.try_get(0)?, is_cancelled: row.try_get(1)? })
+    };
+    read.await.map_err(storage("look at the run"))
 }
 
 /// How a child ended, as the journal has it.

@@ -17,15 +17,16 @@ use crate::id::RunId;
 use crate::runner::family::{self, Adoption, ChildStanding, Created, Mine, NewChild, Place};
 use crate::writer::StepWrite;
 
-/// How often the rows of children are looked at that are not driven by their parent, in milliseconds: those in line for a
-/// key, those that another process works on, those that a person holds.
+/// How often the rows of the children are looked at, in milliseconds, while some are not driven by their parent: they stand
+/// in line for a key, another process works on them, a person holds them.
 const LOOK_EVERY_MS: u64 = 500;
 
 /// The same once the family is to end: a cancel must arrive within a second.
 const LOOK_AT_END_MS: u64 = 200;
 
-/// The same where so many of them are open that a look is work by itself.
-const LOOK_AT_MANY_MS: u64 = 5_000;
+/// The same where their parent drives all of them, so that nothing is to be seen but that the parent was taken over; and
+/// where so many are open that a look is work by itself.
+const LOOK_SELDOM_MS: u64 = 5_000;
 const MANY: usize = 1_000;
 
 /// The most children that one transaction records.
@@ -80,8 +81,10 @@ impl Landed {
 struct Kids {
     open: BTreeMap<u32, (RunId, Kid)>,
     counts: Family,
-    /// When the rows are to be looked at next, by the monotonic clock.
-    look_at_us: u64,
+    /// When the rows were looked at last, by the monotonic clock.
+    looked_us: u64,
+    /// They are to be looked at now.
+    is_due: bool,
     /// Nothing has moved since the last look.
     is_fresh: bool,
     told_us: u64,
@@ -94,7 +97,16 @@ impl Kids {
         let (landing, landed) = unbounded_channel();
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let counts = Family { total, limit, ..Family::default() };
-        Self { open: BTreeMap::new(), counts, look_at_us: 0, is_fresh: false, told_us: 0, landing, landed }
+        Self {
+            open: BTreeMap::new(),
+            counts,
+            looked_us: 0,
+            is_due: false,
+            is_fresh: false,
+            told_us: 0,
+            landing,
+            landed,
+        }
     }
 
     fn count(&mut self, kid: Kid) -> &mut usize {
@@ -125,6 +137,17 @@ impl Kids {
     fn first(&self, kid: Kid, most: usize) -> Vec<(u32, RunId)> {
         let some = self.open.iter().filter(|(_, (_, found))| *found == kid);
         some.take(most).map(|(index, (run_id, _))| (*index, *run_id)).collect()
+    }
+
+    /// In how many microseconds the rows are to be looked at.
+    fn look_in_us(&self, now_us: u64, is_cancelled: bool) -> u64 {
+        let every_ms = match (is_cancelled, self.open.len()) {
+            (_, MANY..) => LOOK_SELDOM_MS,
+            (true, _) => LOOK_AT_END_MS,
+            (false, open) if open == self.counts.here => LOOK_SELDOM_MS,
+            (false, _) => LOOK_EVERY_MS,
+        };
+        if self.is_due { 0 } else { (self.looked_us + every_ms * 1_000).saturating_sub(now_us) }
     }
 
     /// A child of this process begins, or goes on; how it stands after that comes back as news.
@@ -170,13 +193,13 @@ impl EngineContext {
                 }
             }
         } else {
-            kids.look_at_us = self.inner.clock.monotonic_us() + LOOK_EVERY_MS * 1_000;
+            kids.looked_us = self.inner.clock.monotonic_us();
         }
         loop {
             while let Ok((index, landed)) = kids.landed.try_recv() {
                 self.land(&mut kids, index, landed)?;
             }
-            if kids.look_at_us <= self.inner.clock.monotonic_us() {
+            if kids.look_in_us(self.inner.clock.monotonic_us(), self.run.control.is_cancelled()) == 0 {
                 self.look(place, &mut kids).await?;
             }
             self.tell_progress(row, label, &mut kids);
@@ -187,18 +210,18 @@ impl EngineContext {
                 FamilyPlan::CleanUp(most) => self.clean_up(&mut kids, most).await?,
                 FamilyPlan::Wait => self.wait_for_children(&mut kids).await?,
                 FamilyPlan::Finish => {
-                    if !self.is_cancelled(place).await? {
+                    if !self.look_at_parent(place).await? {
                         return Ok(());
                     }
                 }
                 FamilyPlan::Block if kids.is_fresh => {
                     let failure = self.blocked_children(label, place, &kids).await?;
                     // A cancel is for the children first.
-                    if !self.is_cancelled(place).await? {
+                    if !self.look_at_parent(place).await? {
                         return Err(self.block(self.new_write(), failure, Some(label.to_owned())).await);
                     }
                 }
-                FamilyPlan::Block => kids.look_at_us = 0,
+                FamilyPlan::Block => kids.is_due = true,
                 FamilyPlan::Tell => {
                     let ended = kids.counts.created;
                     let why = format!("the run was cancelled; the {ended} children that were started have ended");
@@ -213,9 +236,13 @@ impl EngineContext {
         }
     }
 
-    /// Whether the run is cancelled: the journal knows it before this process does.
-    async fn is_cancelled(&mut self, place: &Place) -> Result<bool, Interrupt> {
-        if family::is_cancelled(&self.inner, place).await.map_err(|error| self.lost(error))? {
+    /// Asks the journal how this run stands, which may know before this process does: whether it is cancelled.
+    async fn look_at_parent(&mut self, place: &Place) -> Result<bool, Interrupt> {
+        let parent = family::parent(&self.inner, place).await.map_err(|error| self.lost(error))?;
+        if parent.is_fenced {
+            return Err(self.stop(End::Fenced));
+        }
+        if parent.is_cancelled {
             self.run.control.cancel();
         }
         Ok(self.run.control.is_cancelled())
@@ -325,13 +352,14 @@ impl EngineContext {
         }
         // It may have held the key that another stands in line for.
         if kids.counts.in_line > 0 {
-            kids.look_at_us = 0;
+            kids.is_due = true;
         }
         Ok(())
     }
 
     /// Looks at the rows of those that this process does not drive.
     async fn look(&mut self, place: &Place, kids: &mut Kids) -> Result<(), Interrupt> {
+        self.look_at_parent(place).await?;
         let found = family::look(&self.inner, place).await.map_err(|error| self.lost(error))?;
         let mut found: BTreeMap<u32, _> = found.into_iter().map(|(index, run, child)| (index, (run, child))).collect();
         let ended: Vec<u32> = kids
@@ -357,12 +385,8 @@ impl EngineContext {
             };
             kids.set(index, run_id, kid);
         }
-        let every_ms = match (self.run.control.is_cancelled(), kids.open.len()) {
-            (true, ..=MANY) => LOOK_AT_END_MS,
-            (false, ..=MANY) => LOOK_EVERY_MS,
-            (_, _) => LOOK_AT_MANY_MS,
-        };
-        kids.look_at_us = self.inner.clock.monotonic_us() + every_ms * 1_000;
+        kids.looked_us = self.inner.clock.monotonic_us();
+        kids.is_due = false;
         kids.is_fresh = true;
         Ok(())
     }
@@ -401,18 +425,13 @@ impl EngineContext {
     async fn wait_for_children(&mut self, kids: &mut Kids) -> Result<(), Interrupt> {
         kids.is_fresh = false;
         let inner = self.inner.clone();
-        let left_us = kids.look_at_us.saturating_sub(inner.clock.monotonic_us());
+        let left_us = kids.look_in_us(inner.clock.monotonic_us(), self.run.control.is_cancelled());
         let is_draining = inner.draining.is_cancelled();
         tokio::select! {
             Some((index, landed)) = kids.landed.recv() => self.land(kids, index, landed)?,
             () = self.run.control.news.notified() => {}
             () = inner.draining.cancelled(), if !is_draining => {}
             () = inner.clock.sleep_ms(left_us.div_ceil(1_000).max(1)) => {}
-        }
-        // How soon to look was decided before the run was cancelled.
-        if self.run.control.is_cancelled() {
-            let soon_us = inner.clock.monotonic_us() + LOOK_AT_END_MS * 1_000;
-            kids.look_at_us = kids.look_at_us.min(soon_us);
         }
         Ok(())
     }

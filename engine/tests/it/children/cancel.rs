@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
-use engine::{Outcome, StartRun, SystemClock};
-use engine_rules::clock::Clock as _;
+use engine::{EngineError, Outcome, StartRun};
 use engine_rules::failure::Disposition;
 use engine_rules::state::RunState;
 use serde_json::json;
@@ -30,19 +29,16 @@ async fn a_cancelled_grandparent_ends_after_all_that_came_of_it_and_each_cleans_
         let run = start(&engine, StartRun::new("tree", json!(2), "jane")).await;
         let grandparent = driving(&engine, run);
         crate::support::until("the leaves are at work", || bodies.load(Ordering::SeqCst) == 4).await;
-        let clock = SystemClock::new();
         if elsewhere {
             open(folder.path(), registry()).await.cancel(run, &jane()).await.expect("it is cancelled");
         } else {
             engine.cancel(run, &jane()).await.expect("it is cancelled");
         }
         assert_eq!(grandparent.await.expect("no panic"), Outcome::Cancelled);
-        let took_us = clock.monotonic_us();
-        assert!(took_us < 2_000_000, "{took_us} µs");
         let cleaned = log(folder.path()).lines();
         let expected: Vec<_> = [vec!["clean tree 0"; 4], vec!["clean tree 1"; 2], vec!["clean tree 2"]].concat();
         let mut in_order = cleaned.clone();
-        in_order.sort_by_key(|line| line.clone());
+        in_order.sort();
         assert_eq!(in_order, expected);
         assert_eq!(cleaned.last().map(String::as_str), Some("clean tree 2"), "the children first: {cleaned:?}");
         assert_eq!(survivors(&engine).await, []);
@@ -60,7 +56,7 @@ async fn a_cancelled_grandparent_ends_after_all_that_came_of_it_and_each_cleans_
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancel_during_the_creation_of_children_leaves_no_survivor() {
     // At another moment each time; from this process, and from another one.
-    for round in 0..24_u64 {
+    for round in 0..16_u64 {
         let folder = tempfile::tempdir().expect("a folder");
         let engine = nursery(folder.path(), |_ctx, kid| async move {
             sleep_ms(u64::try_from(kid % 3).expect("a delay")).await;
@@ -78,11 +74,21 @@ async fn a_cancel_during_the_creation_of_children_leaves_no_survivor() {
             sqlx::query(statement).execute(&mut outside).await.expect("the table");
         }
         let run = start(&engine, start_fan(&Fan::of(0..2_000, 16))).await;
-        let parent = driving(&engine, run);
-        sleep_ms(3 * round).await;
+        let parent = tokio::spawn({
+            let engine = engine.clone();
+            async move { engine.drive(run).await }
+        });
+        sleep_ms(4 * round).await;
         let canceller = if round % 2 == 0 { &engine } else { &other };
-        canceller.cancel(run, &jane()).await.expect("it is cancelled");
-        assert_eq!(parent.await.expect("no panic"), Outcome::Cancelled, "round {round}");
+        canceller.cancel(run, &jane()).await.unwrap_or_else(|error| panic!("round {round}: {error:?}"));
+        match parent.await.expect("no panic") {
+            Ok(outcome) => assert_eq!(outcome, Outcome::Cancelled, "round {round}"),
+            // The cancel came before the run began here, and carries it out to its end.
+            Err(EngineError::AlreadyDriven { .. }) => {
+                eventually("it ended", || async { state_of(&engine, run).await == RunState::Cancelled }).await;
+            }
+            Err(error) => panic!("round {round}: {error:?}"),
+        }
         assert_eq!(survivors(&engine).await, [], "round {round}");
         let kids = kids_of(&engine, run).await;
         let begun = kids.len();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
-use engine::{Engine, KeyPolicy, Outcome, StartRun};
+use engine::{Engine, KeyPolicy, Outcome, RunId, StartRun};
 use engine_rules::failure::Disposition;
 use engine_rules::state::RunState;
 use serde_json::json;
@@ -27,6 +27,14 @@ async fn gated(folder: &std::path::Path, from: i64) -> (Engine, Arc<AtomicBool>,
     })
     .await;
     (engine, go, begun)
+}
+
+/// The process that works on `run` is taken for dead: nobody holds its lock any more.
+async fn looks_dead(folder: &std::path::Path, engine: &Engine, run: RunId) {
+    let owner = detail(engine, run).await.run.owner.expect("an owner").owner_id;
+    let lock = folder.join("owners").join(owner);
+    std::fs::remove_file(&lock).expect("its lock is there");
+    std::fs::write(&lock, "").expect("a lock that nobody holds");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -54,6 +62,32 @@ async fn a_child_in_line_behind_a_foreign_run_keeps_nobody_from_working_and_no_s
     assert_eq!(ends, json!((0..6).map(|kid| json!({ "succeeded": kid })).collect::<Vec<_>>()));
     let kids = kids_of(&engine, run).await;
     assert!(kids[0].ended_at_ms <= kids[1].started_at_ms, "one after the other");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_child_whose_turn_comes_while_no_place_is_free_is_its_parents_until_that_stops() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (engine, go, begun) = gated(folder.path(), 1).await;
+    let holds = StartRun::new("kid", json!(0), "jane").key("the key", KeyPolicy::Forbid);
+    let foreign = start(&engine, holds).await;
+    // The first stands in line, and the second has the only place.
+    let run = start(&engine, start_fan(&Fan::of(0..2, 1).key(0, "the key"))).await;
+    let parent = driving(&engine, run);
+    crate::support::until("the second is at work", || begun.load(Ordering::SeqCst) == 1).await;
+    assert_eq!(succeeded(engine.drive(foreign).await.expect("it is driven")), json!(0));
+    assert_eq!(engine.drain(8).await.expect("the queue drains"), 0, "the limit holds, although the key is free");
+    sleep_ms(600).await;
+    assert_eq!(states_of(&engine, run).await, [(0, RunState::Queued), (1, RunState::Running)]);
+
+    // A parent that a person holds must not hold up those who stand in line behind its child.
+    engine.pause(run, &jane()).await.expect("it is paused");
+    assert_eq!(parent.await.expect("no panic"), Outcome::Paused);
+    assert_eq!(engine.drain(8).await.expect("the queue drains"), 1);
+    go.store(true, Ordering::SeqCst);
+    engine.resume(run, &jane()).await.expect("it is resumed");
+    let ends = succeeded(engine.drive(run).await.expect("it is driven"));
+    assert_eq!(ends, json!([{ "succeeded": 0 }, { "succeeded": 1 }]));
+    assert_eq!(begun.load(Ordering::SeqCst), 3);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -255,14 +289,32 @@ async fn a_child_that_another_process_works_on_is_waited_for_and_taken_over_when
     assert_eq!(states_of(&engine, run).await[0], (0, RunState::Running), "it is not taken from the living");
     assert!(!parent.is_finished());
 
-    // It dies: nobody holds its lock any more.
-    let owner = detail(&engine, first).await.run.owner.expect("an owner").owner_id;
     at_work.abort();
-    let lock = folder.path().join("owners").join(&owner);
-    std::fs::remove_file(&lock).expect("its lock is there");
-    std::fs::write(&lock, "").expect("a lock that nobody holds");
+    looks_dead(folder.path(), &engine, first).await;
     let ends = succeeded(parent.await.expect("no panic"));
     assert_eq!(ends, json!([{ "succeeded": 0 }, { "succeeded": 1 }, { "succeeded": 2 }]));
     let seen = detail(&engine, first).await;
     assert_eq!(seen.steps[0].attempts.iter().filter(|attempt| attempt.outcome == "crashed").count(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_parent_that_was_taken_over_starts_no_child_any_more() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (zombie, go_there, begun_there) = gated(folder.path(), 0).await;
+    let run = start(&zombie, start_fan(&Fan::of(0..6, 2))).await;
+    let old = driving(&zombie, run);
+    crate::support::until("two are at work", || begun_there.load(Ordering::SeqCst) == 2).await;
+    let (engine, go, begun) = gated(folder.path(), 0).await;
+    looks_dead(folder.path(), &engine, run).await;
+    let new = driving(&engine, run);
+    crate::support::until("they were taken over", || begun.load(Ordering::SeqCst) == 2).await;
+    // The zombie's children end, are fenced, and leave it places for others.
+    go_there.store(true, Ordering::SeqCst);
+    assert_eq!(old.await.expect("no panic"), Outcome::Fenced);
+    assert_eq!(begun_there.load(Ordering::SeqCst), 2);
+    assert_eq!(kids_of(&engine, run).await.len(), 2);
+    go.store(true, Ordering::SeqCst);
+    let ends = succeeded(new.await.expect("no panic"));
+    assert_eq!(ends, json!((0..6).map(|kid| json!({ "succeeded": kid })).collect::<Vec<_>>()));
+    assert_eq!(begun.load(Ordering::SeqCst), 6);
 }
