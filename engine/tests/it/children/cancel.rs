@@ -171,3 +171,42 @@ async fn a_child_that_a_person_cancels_ends_alone_and_its_parent_is_told() {
     let Outcome::Failed { failure, .. } = outcome else { panic!("{outcome:?}") };
     assert_eq!(failure.code, "engine.child_cancelled");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_parent_whose_child_hears_of_the_cancel_first_is_cancelled_and_not_failed() {
+    // The child is at work in the process that cancels; its parent learns of either in one or the other order.
+    for round in 0..8 {
+        let folder = tempfile::tempdir().expect("a folder");
+        let engine =
+            nursery(
+                folder.path(),
+                |_ctx, _kid| async move { Err(Broken("a person must look", Disposition::Operator)) },
+            )
+            .await;
+        let begun = Arc::new(AtomicBool::new(false));
+        let flag = begun.clone();
+        let other = nursery(folder.path(), move |ctx, _kid| {
+            flag.store(true, Ordering::SeqCst);
+            async move {
+                ctx.cancel.cancelled().await;
+                Err(Broken("stopped", Disposition::Retry))
+            }
+        })
+        .await;
+        let run = start(&engine, StartRun::new("one", json!(1), "jane")).await;
+        assert!(matches!(engine.drive(run).await, Ok(Outcome::Blocked { .. })), "round {round}");
+        let child = kids_of(&engine, run).await[0].run_id;
+        other.resume(child, &jane()).await.expect("it is resumed");
+        let at_work = driving(&other, child);
+        crate::support::until("it is at work there", || begun.load(Ordering::SeqCst)).await;
+        engine.resume(run, &jane()).await.expect("it is resumed");
+        let parent = driving(&engine, run);
+        eventually("it waits", || async { state_of(&engine, run).await == RunState::Waiting }).await;
+        sleep_ms(60 * round).await;
+        other.cancel(run, &jane()).await.expect("it is cancelled");
+        assert_eq!(at_work.await.expect("no panic"), Outcome::Cancelled, "round {round}");
+        assert_eq!(parent.await.expect("no panic"), Outcome::Cancelled, "round {round}");
+        let cleaned = log(folder.path()).lines();
+        assert_eq!(cleaned, ["clean kid 1", "clean one"], "round {round}");
+    }
+}

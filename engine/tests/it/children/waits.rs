@@ -310,6 +310,7 @@ async fn a_parent_that_was_taken_over_starts_no_child_any_more() {
     crate::support::until("they were taken over", || begun.load(Ordering::SeqCst) == 2).await;
     // The zombie's children end, are fenced, and leave it places for others.
     go_there.store(true, Ordering::SeqCst);
+    crate::support::until("the zombie sees it", || old.is_finished()).await;
     assert_eq!(old.await.expect("no panic"), Outcome::Fenced);
     assert_eq!(begun_there.load(Ordering::SeqCst), 2);
     assert_eq!(kids_of(&engine, run).await.len(), 2);
@@ -317,4 +318,24 @@ async fn a_parent_that_was_taken_over_starts_no_child_any_more() {
     let ends = succeeded(new.await.expect("no panic"));
     assert_eq!(ends, json!((0..6).map(|kid| json!({ "succeeded": kid })).collect::<Vec<_>>()));
     assert_eq!(begun.load(Ordering::SeqCst), 6);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_parent_that_was_taken_over_while_its_children_ended_records_no_further_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (zombie, go, begun) = gated(folder.path(), 0).await;
+    let run = start(&zombie, start_fan(&Fan::of(0..6, 2))).await;
+    let old = driving(&zombie, run);
+    crate::support::until("two are at work", || begun.load(Ordering::SeqCst) == 2).await;
+    let (engine, go_here, _) = gated(folder.path(), 0).await;
+    looks_dead(folder.path(), &engine, run).await;
+    engine.take_over(run).await.expect("it is taken over");
+    // The children are still the zombie's: they end, and leave it places for others.
+    go.store(true, Ordering::SeqCst);
+    assert_eq!(old.await.expect("no panic"), Outcome::Fenced);
+    assert_eq!(kids_of(&engine, run).await.len(), 2, "what it meant to start came too late");
+    go_here.store(true, Ordering::SeqCst);
+    let ends = succeeded(engine.drive(run).await.expect("it is driven"));
+    assert_eq!(ends.as_array().map(Vec::len), Some(6));
+    assert_eq!(begun.load(Ordering::SeqCst), 2);
 }
