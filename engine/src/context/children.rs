@@ -307,7 +307,7 @@ impl EngineContext {
     async fn missing(&mut self, label: &str, missing: usize) -> Interrupt {
         let failure = operator(
             "engine.children_missing",
-            format!("{missing} children of {label} are no longer in the journal"),
+            format!("of the children of {label} {missing} are no longer in the journal"),
             "somebody removed them: end this run (jobctl runs cancel RUN --reason …) and start a new one",
         );
         self.block(self.new_write(), failure, Some(label.to_owned())).await

@@ -9,7 +9,7 @@ use engine_rules::state::RunState;
 use serde_json::json;
 
 use super::{Fan, driving, eventually, kids_of, nursery, start_fan, state_of, states_of};
-use crate::support::{Broken, blocked, detail, jane, sleep_ms, start, succeeded};
+use crate::support::{Broken, blocked, detail, jane, outsider, sleep_ms, start, succeeded};
 
 /// Kids of at least this number wait for the gate; all are counted as they begin.
 async fn gated(folder: &std::path::Path, from: i64) -> (Engine, Arc<AtomicBool>, Arc<AtomicI64>) {
@@ -338,4 +338,31 @@ async fn a_parent_that_was_taken_over_while_its_children_ended_records_no_furthe
     let ends = succeeded(engine.drive(run).await.expect("it is driven"));
     assert_eq!(ends.as_array().map(Vec::len), Some(6));
     assert_eq!(begun.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_child_that_was_removed_is_not_started_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let bodies = Arc::new(AtomicI64::new(0));
+    let count = bodies.clone();
+    let engine = nursery(folder.path(), move |_ctx, kid| {
+        count.fetch_add(1, Ordering::SeqCst);
+        async move { if kid == 3 { Err(Broken("a person must look", Disposition::Operator)) } else { Ok(kid) } }
+    })
+    .await;
+    let run = start(&engine, start_fan(&Fan::of(0..4, 2))).await;
+    assert_eq!(blocked(engine.drive(run).await.expect("it is driven")).code, "engine.child_blocked");
+    let second = kids_of(&engine, run).await[1].run_id;
+    let mut other = outsider(folder.path()).await;
+    let delete = || sqlx::query("DELETE FROM run WHERE run_id = ?").bind(second.to_string());
+    let error = delete().execute(&mut other).await.expect_err("its parent has not ended");
+    assert!(error.to_string().contains("kept until its parent has ended"), "{error}");
+
+    sqlx::query("DROP TRIGGER run_child_is_kept").execute(&mut other).await.expect("somebody who knows better");
+    delete().execute(&mut other).await.expect("it is gone");
+    engine.resume(run, &jane()).await.expect("it is resumed");
+    let failure = blocked(engine.drive(run).await.expect("it is driven"));
+    assert_eq!(failure.code, "engine.children_missing");
+    assert!(failure.message.starts_with("of the children of kids 1 "), "{failure}");
+    assert_eq!(bodies.load(Ordering::SeqCst), 4);
 }
