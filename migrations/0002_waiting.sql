@@ -11,6 +11,17 @@ ALTER TABLE step ADD COLUMN progress TEXT;
 ALTER TABLE run ADD COLUMN parent_index INTEGER;
 CREATE UNIQUE INDEX run_child_once ON run (parent_run_id, parent_position, parent_index)
     WHERE parent_index IS NOT NULL;
+-- How a child ended is its parent's to read; one that is gone would be started again.
+CREATE TRIGGER run_child_is_kept BEFORE DELETE ON run
+    WHEN OLD.parent_index IS NOT NULL AND EXISTS (
+        SELECT 1 FROM run WHERE run_id = OLD.parent_run_id
+        AND state IN ('queued', 'running', 'waiting', 'paused', 'blocked')
+    )
+BEGIN
+    SELECT RAISE(ABORT, 'a child is kept until its parent has ended');
+END;
+CREATE INDEX run_live_child ON run (parent_run_id, parent_position, parent_index)
+    WHERE parent_index IS NOT NULL AND state IN ('queued', 'running', 'waiting', 'paused', 'blocked');
 
 CREATE INDEX signal_open ON signal (run_no) WHERE taken_at_ms IS NULL;
 CREATE INDEX run_to_pause ON run (owner_no) WHERE pause_requested_at_ms IS NOT NULL AND ended_at_ms IS NULL;

@@ -2,8 +2,8 @@
 //!
 //! A: 1,000 runs of 10 trivial steps, 64 in flight. B: one run of 1,000 steps. C: 10,000 one-step runs, recorded first and
 //! then drained. D: a process opens 7,000 runs of 10 steps and is killed in the ninth step of each; timed from opening the
-//! engine again until all are done. One JSON line a case, each in a process of its own so that its peak memory is its own. With names of
-//! cases as arguments, those only.
+//! engine again until all are done. fan_out: one run with 7,000 children of one step, sixteen at a time. One JSON line a
+//! case, each in a process of its own so that its peak memory is its own. With names of cases as arguments, those only.
 
 #![allow(clippy::expect_used, reason = "a benchmark stops at the first surprise")]
 
@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use engine::{Engine, EngineConfig, EngineContext, Outcome, Registry, Start, StartRun, SystemClock};
 use engine_rules::clock::Clock as _;
-use engine_rules::context::{Context, Interrupt, StepDef};
+use engine_rules::context::{ChildDef, ChildStart, Context, Interrupt, StepDef};
 use engine_rules::retry::RetryPolicy;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -53,8 +53,17 @@ async fn steps<C: Context>(ctx: &mut C, count: u32) -> Result<u32, Interrupt> {
     Ok(last)
 }
 
+const CHILDREN: ChildDef<u32, u32> = ChildDef::new("children", "steps");
+
+/// So many children of one step each, sixteen at a time.
+async fn fan_out<C: Context>(ctx: &mut C, count: u32) -> Result<usize, Interrupt> {
+    let starts = vec![ChildStart::new(1); count as usize];
+    Ok(ctx.fan_out(&CHILDREN, &starts, 16).await?.len())
+}
+
 async fn open(state: &Path) -> Engine {
     let mut registry = Registry::new();
+    registry.workflow("fan_out", 1, fan_out::<EngineContext>);
     registry.workflow("steps", 1, steps::<EngineContext>);
     registry.activity("bench.step", |_ctx, number: u32| async move { Ok::<_, Infallible>(number + 1) });
     Engine::open(EngineConfig::new(state), registry).await.expect("the engine opens")
@@ -169,6 +178,13 @@ async fn run_case(case: &str, state: &Path) -> Value {
             assert_eq!(engine.recover(256).await.expect("they are recovered"), u64::from(OPEN_RUNS));
             (OPEN_RUNS, OPEN_RUNS * (OPEN_STEPS - KILLED_IN), json!({}))
         }
+        "fan_out" => {
+            let run = StartRun::new("fan_out", json!(7_000), "bench");
+            let Ok(Start::Started(run)) = engine.start(run).await else { unreachable!("it has no key") };
+            let outcome = engine.drive(run.run_id).await.expect("it is driven");
+            assert_eq!(outcome, Outcome::Succeeded(json!(7_000)));
+            (7_001, 7_000, json!({}))
+        }
         other => unreachable!("there is no case {other}"),
     };
     let wall_s = seconds(now_us() - began);
@@ -233,7 +249,7 @@ fn main() {
         writeln!(std::io::stdout(), "{report}").expect("stdout is open");
         return;
     }
-    let cases = if cases.is_empty() { ["A", "B", "C", "D"].map(str::to_owned).to_vec() } else { cases };
+    let cases = if cases.is_empty() { ["A", "B", "C", "D", "fan_out"].map(str::to_owned).to_vec() } else { cases };
     // Beside the build, where the disk is the one that counts, not in a temporary file system in memory.
     let beside = std::env::current_exe().expect("this program has a path");
     for case in cases {

@@ -426,7 +426,8 @@ impl Engine {
     }
 
     /// Lets a run go on that is blocked, paused or interrupted: by a person, so the attempts of its open step before now no
-    /// longer count. [`Engine::drive`] then goes on with it. Leaves a row in the audit trail.
+    /// longer count. [`Engine::drive`] then goes on with it, and with those of its children that are blocked or paused.
+    /// Leaves a row in the audit trail, of each.
     ///
     /// # Errors
     /// [`EngineError::WrongState`] for a run that ended or waits in the queue, [`EngineError::OwnedElsewhere`] for one that
@@ -472,8 +473,9 @@ impl Engine {
         runner::signal(&self.0, run_id, name, payload, by).await
     }
 
-    /// Lets each run of this process stop before its next step, or at the end of its section, and gives it back: its
-    /// [`Outcome`] is [`Outcome::Released`], and whoever comes first takes it over, without an attempt charged. There is
+    /// Lets each run of this process stop before its next step, or at the end of its section, and gives it back, a parent
+    /// after the children that it drives: its [`Outcome`] is [`Outcome::Released`], and whoever comes first takes it over,
+    /// without an attempt charged. There is
     /// no way back; what is driven from now on is given back at once.
     pub fn begin_drain(&self) {
         self.0.draining.cancel();
@@ -483,7 +485,7 @@ impl Engine {
     }
 
     /// Takes runs from the queue, oldest first, and carries them out, at most `in_flight` at once, until none is left that
-    /// could begin. Answers how many it took.
+    /// could begin. Children that never began are left to their parent where that is at work. Answers how many it took.
     ///
     /// # Errors
     /// [`EngineError::Storage`].

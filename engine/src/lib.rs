@@ -64,7 +64,8 @@ pub use id::RunId;
 pub use import::{IfOther, Imported, ImportedRow};
 pub use purge::{PurgePlan, PurgeReport};
 pub use read::{
-    AttemptRow, AuditRow, OwnerRow, Reader, RunDetail, RunFilter, RunRow, ScheduleRow, StepRow, TickFilter, TickRow,
+    AttemptRow, AuditRow, ChildRow, Children, OwnerRow, Reader, RunDetail, RunFilter, RunRow, ScheduleRow, StepRow,
+    TickFilter, TickRow,
 };
 pub use registry::{Registry, WorkflowFn};
 pub use schedules::{Fired, FiredOutcome, ScheduleDef, Synced, find_time_zone};
@@ -77,7 +78,7 @@ pub const SCHEDULE_CRASH_POINTS: &[&str] =
 type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The engine's crash points ([`engine_rules::crash::point`]), in the order in which a run meets them. Each is named
-/// after what it stands before or after; those of steps are met once a step.
+/// after what it stands before or after; those of steps are met once a step, those of children once a batch of them.
 pub const CRASH_POINTS: &[&str] = &[
     "engine.run_row.before",
     "engine.run_row.after",
@@ -91,6 +92,8 @@ pub const CRASH_POINTS: &[&str] = &[
     "engine.wait_begin.after",
     "engine.wait_end.before",
     "engine.wait_end.after",
+    "engine.child_rows.before",
+    "engine.child_rows.after",
     "engine.run_end.before",
     "engine.run_end.after",
 ];

@@ -1,5 +1,6 @@
 //! Reading the journal, from any process, also while others write.
 
+mod children;
 mod schedules;
 
 use std::collections::{BTreeMap, HashMap};
@@ -21,6 +22,7 @@ use crate::error::{EngineError, storage};
 use crate::id::RunId;
 use crate::owner::{is_alive, probe};
 
+pub use children::{ChildRow, Children};
 pub use schedules::{ScheduleRow, TickFilter, TickRow};
 
 /// A run, with all that is known of it.
@@ -113,7 +115,8 @@ pub struct StepRow {
     pub iteration: u32,
     /// Its place within the section.
     pub sub: u32,
-    /// `activity`, or what else the workflow asked for: `now`, `new_id`, `section`, `section_end`.
+    /// `activity`, or what else the workflow asked for: `now`, `new_id`, `section`, `section_end`, `sleep`, `signal`,
+    /// `child`, `fan_out`.
     pub kind: String,
     /// Its name within its workflow or section.
     pub name: String,
@@ -200,6 +203,9 @@ pub struct RunDetail {
     pub steps: Vec<StepRow>,
     /// What persons did.
     pub audit: Vec<AuditRow>,
+    /// The runs that it started.
+    #[serde(default)]
+    pub children: Children,
 }
 
 /// Which runs to list. Empty fields do not restrict.
@@ -211,6 +217,8 @@ pub struct RunFilter {
     pub workflow: Option<String>,
     /// With these labels.
     pub labels: BTreeMap<String, String>,
+    /// Started by this run, directly.
+    pub parent: Option<RunId>,
     /// Recorded at or after this time.
     pub since_at_ms: Option<i64>,
     /// The newest of them only.
@@ -236,7 +244,7 @@ const RUN_COLUMNS: &str = "SELECT r.*, o.owner_id, o.pid, o.host, o.version AS o
      (SELECT count(*) FROM step s WHERE s.run_no = r.run_no AND s.kind = 'activity' \
         AND s.state IN ('succeeded', 'failed')) AS steps_recorded, \
      (SELECT json_array(s.section, s.iteration, s.name) FROM step s WHERE s.run_no = r.run_no \
-        AND s.kind = 'activity' AND s.state <> 'abandoned' \
+        AND s.kind IN ('activity', 'sleep', 'signal', 'child', 'fan_out') AND s.state <> 'abandoned' \
         ORDER BY s.top DESC, s.iteration DESC, s.sub DESC LIMIT 1) AS current_step \
      FROM run r LEFT JOIN owner o ON o.owner_no = r.owner_no";
 
@@ -281,6 +289,9 @@ impl Reader {
                 query.push(" AND EXISTS (SELECT 1 FROM json_each(r.labels) WHERE key = ").push_bind(name.clone());
                 query.push(" AND value = ").push_bind(value.clone()).push(")");
             }
+        }
+        if let Some(parent) = filter.parent {
+            query.push(" AND r.parent_run_id = ").push_bind(parent.to_string());
         }
         if let Some(since) = filter.since_at_ms {
             query.push(" AND r.created_at_ms >= ").push_bind(since);
@@ -356,6 +367,7 @@ impl Reader {
             .fetch_all(&mut *snapshot)
             .await
             .map_err(storage("read what was done to the run"))?;
+        let children = children::of(snapshot, run_id).await?;
         let run = self.run_row(&row, &mut HashMap::new())?;
         let mut steps = steps.iter().map(step_row).collect::<Result<Vec<_>, _>>()?;
         let mut by_place: HashMap<Position, Vec<AttemptRow>> = HashMap::new();
@@ -372,7 +384,7 @@ impl Reader {
             }
         }
         let audit = audit.iter().map(audit_row).collect::<Result<_, _>>().map_err(storage("read the run"))?;
-        Ok(RunDetail { run, steps, audit })
+        Ok(RunDetail { run, steps, audit, children })
     }
 
     /// The run alone, without its steps.
@@ -403,13 +415,12 @@ impl Reader {
                 Some(OwnerRow { owner_id, pid, host, version, alive })
             }
         };
-        let state: String = columns.get("state")?;
         let current: Option<(Option<String>, u32, String)> = columns.json("current_step")?;
         Ok(RunRow {
             run_id: parse_id(&columns.get::<String>("run_id")?)?,
             workflow: columns.get("workflow")?,
             version: columns.get("version")?,
-            state: RunState::from_name(&state).ok_or_else(|| columns.corrupt(state, "a state of a run"))?,
+            state: columns.run_state()?,
             input: columns.json("input")?.unwrap_or(Value::Null),
             output: columns.json("output")?,
             failure: columns.json("failure")?,
@@ -460,6 +471,11 @@ impl<'r> Columns<'r> {
 
     fn id(&self, name: &str) -> Result<Option<RunId>, EngineError> {
         self.get::<Option<String>>(name)?.map(|text| parse_id(&text)).transpose()
+    }
+
+    fn run_state(&self) -> Result<RunState, EngineError> {
+        let state: String = self.get("state")?;
+        RunState::from_name(&state).ok_or_else(|| self.corrupt(state, "a state of a run"))
     }
 
     fn corrupt(&self, found: String, expected: &'static str) -> EngineError {

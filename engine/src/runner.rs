@@ -2,6 +2,7 @@
 
 mod claim;
 pub(crate) mod crew;
+pub(crate) mod family;
 mod interrupted;
 mod orders;
 mod owners;

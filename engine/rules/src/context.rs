@@ -115,7 +115,7 @@ pub enum ChildEnd<O> {
     Succeeded(O),
     /// With this failure. Of more than a hundred failures the later ones have their code only.
     Failed(Failure),
-    /// By a person.
+    /// By a person, who ended it alone.
     Cancelled,
 }
 
@@ -208,11 +208,12 @@ pub trait Context: Send {
     where
         T: Serialize + DeserializeOwned + Send;
 
-    /// Starts a child run, once, and waits for its end.
+    /// Starts a child run, once, and waits for its end. As [`Context::fan_out`] with one child.
     ///
     /// # Errors
-    /// [`Interrupt::Failed`] with the child's failure, or with `engine.child_cancelled`; [`Interrupt::Cancelled`];
-    /// [`Interrupt::Suspended`], also when the child is blocked: then this run is blocked too and names it.
+    /// [`Interrupt::Failed`] with the child's failure, or with `engine.child_cancelled` where a person ended it alone;
+    /// [`Interrupt::Cancelled`]; [`Interrupt::Suspended`], also when the child is blocked: then this run is blocked too
+    /// and names it.
     fn child<I, O>(
         &mut self,
         def: &ChildDef<I, O>,
@@ -222,13 +223,25 @@ pub trait Context: Send {
         I: Serialize + Sync,
         O: Serialize + DeserializeOwned + Send;
 
-    /// Starts the children, each once, at most `limit` at work at a time, and waits for the ends of all, which come back
-    /// in the order of `children`. A child that fails does not stop the others. The inputs together, and the ends
-    /// together, must each fit the payload limit.
+    /// Starts the children, each once however often this run is interrupted, and waits for the ends of all, which come
+    /// back in the order of `children`. A child that fails does not stop the others.
+    ///
+    /// At most `limit` (at least one) are at work at a time, here and in other processes together. A child that stands in
+    /// line for its key, that is blocked, or that a person holds takes no place from the others; 256 in line are enough
+    /// that no more are started. They are started as places come free, under the newest version of their workflow that
+    /// the program then has.
+    ///
+    /// The inputs together ([`PAYLOAD_LIMIT_BYTES`](crate::limits::PAYLOAD_LIMIT_BYTES)), and the ends together, must
+    /// each fit the journal. Of a failure's message the first 2,000 bytes come back.
     ///
     /// # Errors
-    /// [`Interrupt::Cancelled`]: every child has ended then. [`Interrupt::Suspended`], also when children are blocked:
-    /// the others end first, then this run is blocked too and names them.
+    /// [`Interrupt::Failed`] with `engine.payload_too_large`; with `engine.key_held_by_family` where a child would wait
+    /// for a key that this run, or one that it is a child of, holds; with `engine.children_in_clean_up` once the run was
+    /// told that it is cancelled. No child is started then, but where it is the ends that are too large.
+    /// [`Interrupt::Cancelled`]: every child has ended then, and none is started any more.
+    /// [`Interrupt::Suspended`], also when children are blocked: the others end first, then this run is blocked too
+    /// (`engine.child_blocked`) and names them; a person who resumes it resumes them with it. Within a section the run is
+    /// blocked: children do not have its lock, and would outlive it.
     fn fan_out<I, O>(
         &mut self,
         def: &ChildDef<I, O>,

@@ -8,6 +8,7 @@ pub mod context;
 pub mod crash;
 pub mod digest;
 pub mod failure;
+pub mod family;
 pub mod limits;
 pub mod position;
 pub mod recovery;

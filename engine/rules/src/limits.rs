@@ -82,6 +82,13 @@ pub fn bounded(failure: Failure) -> Failure {
         hint: failure.hint.map(|hint| cut(hint, REASON_LIMIT_BYTES)),
     }
 }
+/// How many failures of children their parent holds in full: 100. A person looks at the first few, and each child has its
+/// own in any case; of the later ones the parent holds the code.
+pub const CHILD_FAILURES_LIMIT: usize = 100;
+
+/// The longest message of a child's failure that its parent holds beside those of others, in bytes: 2,000, so that a
+/// hundred fit beside the ends of thousands.
+pub const CHILD_MESSAGE_LIMIT_BYTES: usize = 2_000;
 
 /// `text`, cut at a character's end so that it has at most `limit_bytes`, with a mark where something was cut off.
 #[must_use]

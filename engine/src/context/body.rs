@@ -183,7 +183,12 @@ impl EngineContext {
         }
     }
 
-    fn replay(&mut self, found: Option<Recorded>, label: String, position: Position) -> Result<String, Interrupt> {
+    pub(super) fn replay(
+        &mut self,
+        found: Option<Recorded>,
+        label: String,
+        position: Position,
+    ) -> Result<String, Interrupt> {
         let Some(row) = found else { return Err(self.fault("a recorded step without a record")) };
         self.advance();
         let duration_us = row.duration_us;

@@ -136,7 +136,7 @@ impl EngineContext {
         Ok(Some(row))
     }
 
-    fn open_wait(&self, ask: &Ask<'_>, found: Option<&Recorded>) -> StepWrite {
+    pub(super) fn open_wait(&self, ask: &Ask<'_>, found: Option<&Recorded>) -> StepWrite {
         let mut row = self.done(ask, None);
         row.state = StepState::Running;
         row.ended_at_ms = None;

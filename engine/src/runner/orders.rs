@@ -126,7 +126,11 @@ async fn clean_up(inner: &Arc<Inner>, run_id: RunId) -> Result<(), EngineError> 
                     inner.ready().insert(run_id, handle);
                 }
                 // It moved on between the look and the change: look again.
-                Err(EngineError::OwnedElsewhere { .. } | EngineError::WrongState { .. }) => continue,
+                Err(
+                    EngineError::OwnedElsewhere { .. }
+                    | EngineError::AlreadyDriven { .. }
+                    | EngineError::WrongState { .. },
+                ) => continue,
                 Err(error) => return Err(error),
             }
         }

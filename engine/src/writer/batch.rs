@@ -138,12 +138,17 @@ const RUNS: &str = concat!(
 );
 
 // $2 the time, $8 the new owner, $9 the only run or NULL, $10 how many. After the others, because a run that ends gives
-// its key back. A run may begin when its key is held by none and no earlier run stands in line for it.
+// its key back. A run may begin when its key is held by none and no earlier run stands in line for it. A child that never
+// began is its parent's to begin while that is at work: it keeps to a limit.
 const TAKE: &str = concat!(
     "UPDATE run SET state = 'running', owner_no = $8, epoch = epoch + 1, started_at_ms = coalesce(started_at_ms, $2) ",
     "WHERE run_no IN (SELECT q.run_no FROM run q WHERE q.state = 'queued' AND q.state IN ",
     live!(),
-    " AND ($9 IS NULL OR q.run_id = $9) AND (q.concurrency_key IS NULL OR NOT EXISTS (SELECT 1 FROM run h ",
+    " AND ($9 IS NULL OR q.run_id = $9) ",
+    "AND ($9 IS NOT NULL OR q.parent_index IS NULL OR q.epoch > 0 OR NOT EXISTS (SELECT 1 FROM run p ",
+    "WHERE p.run_id = q.parent_run_id AND p.state IN ",
+    owned!(),
+    ")) AND (q.concurrency_key IS NULL OR NOT EXISTS (SELECT 1 FROM run h ",
     "WHERE h.concurrency_key = q.concurrency_key AND h.state IN ",
     live!(),
     " AND (h.state <> 'queued' OR h.run_no < q.run_no))) ORDER BY q.run_no LIMIT $10) ",

@@ -188,6 +188,7 @@ pub fn work_registry(log: &Log) -> Registry {
     registry.workflow("slow_then", 1, slow_then::<EngineContext>);
     registry.activity("work.stuck", |_ctx, (): ()| async { Err::<(), _>(Broken("a person", Disposition::Operator)) });
     registry.workflow("waits", 1, waits::<EngineContext>);
+    crate::children::add_to(&mut registry, log);
     for name in ["first", "second", "third"] {
         let log = log.clone();
         let body = move || {

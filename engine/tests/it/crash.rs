@@ -28,6 +28,8 @@ async fn every_crash_point_of_the_engine_is_survived() {
                 | "engine.wait_end.after" => continue,
                 // Met on the way back, see below.
                 "engine.take_over.before" | "engine.take_over.after" => continue,
+                // Met by parents: tests/it/children/crash.rs.
+                "engine.child_rows.before" | "engine.child_rows.after" => continue,
                 // The start of a first attempt is recorded only when its body takes a while.
                 "engine.step_start.before" | "engine.step_start.after" => match slow {
                     true => 1,

@@ -7,6 +7,7 @@ mod blocked;
 mod busy;
 mod cancel;
 mod child;
+mod children;
 mod crash;
 mod crowd;
 mod events;
