@@ -242,7 +242,7 @@ impl ConfigError {
             Self::BadSchedule { origin, source, .. } => {
                 source.hint().unwrap_or_else(|| format!("correct it in {origin}"))
             }
-            Self::BadRun { .. } => "write the words that follow jobctl run on the command line, such as \
+            Self::BadRun { .. } => "write the words that follow `jobctl run`, such as \
                                     \"publish --product 14100287\"; jobctl run publish --help names them"
                 .to_owned(),
             Self::NotAFolder { what: "the catalog", .. } => {

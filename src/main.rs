@@ -21,6 +21,16 @@ use crate::output::Output;
 fn main() -> ExitCode {
     #[cfg(feature = "crash-points")]
     crash_points::install();
+    // Not a command: how this program watches over the programs that it runs.
+    if std::env::args_os().nth(1).is_some_and(|word| word == activities::process::SUPERVISE) {
+        return match activities::process::supervise(&engine::SystemClock::new()) {
+            Ok(()) => Exit::Done.into(),
+            Err(error) => {
+                Output::new(false).ended(&exit::Ended::usage(error.to_string()));
+                Exit::Usage.into()
+            }
+        };
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {

@@ -13,7 +13,7 @@ use engine_rules::limits::{KEY_LIMIT_BYTES, LABELS_LIMIT_BYTES, NAME_LIMIT_BYTES
 use engine_rules::state::RunState;
 use serde_json::Value;
 use sqlx::SqlitePool;
-use tokio::sync::{RwLock, broadcast};
+use tokio::sync::broadcast;
 
 use crate::clock::SystemClock;
 use crate::context::RunHandle;
@@ -53,6 +53,9 @@ pub struct EngineConfig {
     /// How long a body that was told to stop may take for it, in milliseconds. Then one that only waits is dropped; one
     /// that blocks its thread cannot be ended from outside.
     pub stop_grace_ms: u64,
+    /// How long SQLite itself waits for another process that holds the database, in milliseconds, before the engine hears
+    /// of it and tries again. It tries for ever, so this only says how often that is logged.
+    pub busy_wait_ms: u32,
 }
 
 impl EngineConfig {
@@ -64,6 +67,7 @@ impl EngineConfig {
             clock: Arc::new(SystemClock::new()),
             start_behind_ms: 5,
             stop_grace_ms: 10_000,
+            busy_wait_ms: db::BUSY_WAIT_MS,
         }
     }
 }
@@ -73,6 +77,7 @@ impl std::fmt::Debug for EngineConfig {
         f.debug_struct("EngineConfig")
             .field("state_dir", &self.state_dir)
             .field("start_behind_ms", &self.start_behind_ms)
+            .field("busy_wait_ms", &self.busy_wait_ms)
             .finish_non_exhaustive()
     }
 }
@@ -255,9 +260,10 @@ pub(crate) struct Inner {
     pub draining: CancelToken,
     /// The runs that belong to this process and that nobody drives yet.
     pub ready: Mutex<HashMap<RunId, RunHandle>>,
-    /// Read by who makes a run this process's, until it is among the active or the ready: who asks which runs of this
-    /// process nobody works on must not see it in between.
-    pub arriving: RwLock<()>,
+    /// Whoever takes a run for this process reads this from before the commit until the run stands in `active` or `ready`.
+    /// Whoever finds a run that is this process's and stands in neither writes it before they believe that: then no run is
+    /// on its way.
+    pub claims: tokio::sync::RwLock<()>,
     /// Held for as long as the engine lives.
     pub lock: OwnerLock,
 }
@@ -314,11 +320,19 @@ impl Engine {
     /// [`EngineError::NotDurable`] when the database does not keep what it acknowledges; [`EngineError::Schema`] when a
     /// newer program wrote it.
     pub async fn open(config: EngineConfig, registry: Registry) -> Result<Self, EngineError> {
-        let connection = db::open_writer(&config.state_dir).await?;
+        let mut connection = db::open_writer(&config.state_dir).await?;
+        db::set_busy_wait(&mut connection, config.busy_wait_ms).await?;
         let readers = db::open_readers(&config.state_dir, READERS).await?;
         let writer = Writer::spawn(connection, config.clock.clone());
         let lock = OwnerLock::take(&config.state_dir, config.clock.new_id())?;
-        let owner_no = runner::register_owner(&writer, &lock, config.clock.now_ms()).await?;
+        let owner_no = match runner::register_owner(&writer, &lock, config.clock.now_ms()).await {
+            Ok(owner_no) => owner_no,
+            Err(error) => {
+                // A lock that the journal does not know is cleared away by nobody else.
+                lock.discard(&config.state_dir);
+                return Err(error);
+            }
+        };
         let inner = Arc::new(Inner {
             state_dir: config.state_dir,
             clock: config.clock,
@@ -332,7 +346,7 @@ impl Engine {
             active: Mutex::new(HashMap::new()),
             draining: CancelToken::new(),
             ready: Mutex::new(HashMap::new()),
-            arriving: RwLock::new(()),
+            claims: tokio::sync::RwLock::new(()),
             lock,
         });
         runner::clear_dead_locks(&inner).await;
@@ -353,8 +367,8 @@ impl Engine {
         let new = new_run(inner, run)?;
         let handle = begun(&new);
         let (key, digest) = (new.idempotency_key.clone(), new.input_digest.clone());
+        let _claim = inner.claims.read().await;
         crash::point("engine.run_row.before");
-        let _arriving = inner.arriving.read().await;
         let answer = inner.writer.start(new).await?;
         crash::point("engine.run_row.after");
         match answer {
@@ -478,9 +492,10 @@ impl Engine {
         purge::purge(&self.0, plan).await
     }
 
-    /// Keeps an exported run for reading (DESIGN §2.2, §10). `text` is the file as [`RunExport::to_text`] wrote it. It is
-    /// a document of its own and no run of this state: nothing takes it up, changes it or purges it. Importing the same
-    /// content again changes nothing. Leaves a row in the audit trail.
+    /// Keeps an exported run for reading (DESIGN §2.2, §10). `text` is the file as
+    /// [`RunExport::to_text`](crate::RunExport::to_text) wrote it. It is a document of its own and no run of this state:
+    /// nothing takes it up, changes it or purges it. Importing the same content again changes nothing. Leaves a row in
+    /// the audit trail.
     ///
     /// # Errors
     /// [`ExportError`], saying where the file is damaged; nothing is kept then.

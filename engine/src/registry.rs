@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use engine_rules::activity::ActivityContext;
 use engine_rules::context::Interrupt;
+use engine_rules::digest::canonical_json;
 use engine_rules::failure::{ActivityError, Disposition, Failure};
 use engine_rules::limits::{bounded, check_payload};
 use serde::Serialize;
@@ -201,19 +202,23 @@ pub(crate) fn panicked(message: &str) -> Failure {
     })
 }
 
+/// The code of an input that the program's type does not hold.
+pub(crate) const INPUT_UNREADABLE: &str = "engine.input_unreadable";
+
 fn unreadable_input(what: &str, name: &str, error: &serde_json::Error) -> Failure {
     // What the parser says may hold the whole input.
     bounded(Failure {
-        code: "engine.input_unreadable".to_owned(),
+        code: INPUT_UNREADABLE.to_owned(),
         message: format!("the input does not fit the {what} {name}: {error}"),
         disposition: Disposition::Terminal,
         hint: None,
     })
 }
 
-/// `output` as JSON text, refused when the journal does not hold as much.
+/// `output` as JSON text, refused when the journal does not hold as much. Canonical, so that the order in which a map gives
+/// its entries never enters the journal.
 fn encode<O: Serialize>(what: &str, name: &str, output: &O) -> Result<String, Failure> {
-    let text = serde_json::to_string(output).map_err(|error| {
+    let value = serde_json::to_value(output).map_err(|error| {
         bounded(Failure {
             code: "engine.output_unwritable".to_owned(),
             message: format!("the output of the {what} {name} cannot be written as JSON: {error}"),
@@ -221,6 +226,7 @@ fn encode<O: Serialize>(what: &str, name: &str, output: &O) -> Result<String, Fa
             hint: None,
         })
     })?;
+    let text = canonical_json(&value);
     check_payload(format!("the output of the {what} {name}"), text.len()).map_err(|error| recorded(&error))?;
     Ok(text)
 }

@@ -24,7 +24,7 @@ use crate::error::{EngineError, WriteError};
 use crate::events::EventKind;
 use crate::id::RunId;
 use crate::journal;
-use crate::registry::{WorkflowEnd, panicked};
+use crate::registry::{INPUT_UNREADABLE, WorkflowEnd, panicked};
 use crate::writer::{RunChange, RunWrite};
 
 pub(crate) use claim::{interrupted, resume, take_over};
@@ -108,7 +108,7 @@ async fn carry_out(inner: Arc<Inner>, mut handle: RunHandle) -> Result<Outcome, 
         (false, Some(recorded)) => recorded,
         (false, None) => journal::load(&inner.readers, inner.clock.as_ref(), handle.run_no).await?,
     };
-    let nothing_recorded = recorded.is_empty();
+    let fresh = handle.fresh;
     let (workflow, version, input) = (handle.workflow.clone(), handle.version, handle.input.clone());
     let mut ctx = EngineContext::new(inner.clone(), handle, recorded);
     let Some(function) = inner.registry.find_workflow(&workflow, version) else {
@@ -146,9 +146,17 @@ async fn carry_out(inner: Arc<Inner>, mut handle: RunHandle) -> Result<Outcome, 
             );
             block(&mut ctx, failure).await
         }
-        // A new program that no longer reads the input of an old run must not end it.
-        Ok(Err(WorkflowEnd::Unfit(failure))) if nothing_recorded => fail(&mut ctx, failure).await,
-        Ok(Err(WorkflowEnd::Unfit(failure))) => block(&mut ctx, failure).await,
+        // A new program that no longer reads the input of an old run must not end it, recorded steps or none, also where it
+        // takes it from the queue.
+        Ok(Err(WorkflowEnd::Unfit(failure))) if fresh && failure.code != INPUT_UNREADABLE => {
+            fail(&mut ctx, failure).await
+        }
+        Ok(Err(WorkflowEnd::Unfit(failure))) => {
+            let way_out = "go on with the program that began the run (jobctl runs resume RUN), or end this run and start \
+                           a new one: jobctl runs cancel RUN --reason …";
+            let hint = failure.hint.or_else(|| Some(way_out.to_owned()));
+            block(&mut ctx, Failure { disposition: Disposition::Operator, hint, ..failure }).await
+        }
     }
 }
 

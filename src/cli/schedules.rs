@@ -81,8 +81,10 @@ impl Known<'_> {
         }
         if let Some(cursor) = self.ahead(now) {
             let why = format!(
-                "the clock went back after ticks up to {} were decided; until then jobctl schedules trigger starts a run",
-                cursor.local_text()
+                "the clock went back after ticks up to {} were decided; until then jobctl schedules trigger {} --reason … \
+                 starts a run",
+                cursor.local_text(),
+                self.definition.name
             );
             return ("ahead", why);
         }

@@ -190,7 +190,7 @@ mod tests {
             ("--product 1", "--product 1 --source \"\"", vec!["schedules.daily.run", "--source"], "publish"),
             ("--product 1", "--product \"1", vec!["schedules.daily.run", "a quote is not closed"], "publish"),
             ("publish", "publsh", vec!["schedules.daily.run", "publsh"], "publish --product"),
-            ("publish", "jobctl run publish", vec!["schedules.daily.run", "jobctl"], "follow jobctl run"),
+            ("publish", "jobctl run publish", vec!["schedules.daily.run", "jobctl"], "follow `jobctl run`"),
             ("publish --product 1", "", vec!["schedules.daily.run"], "publish --product"),
         ] {
             assert!(GOOD.contains(from));

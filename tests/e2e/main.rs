@@ -16,3 +16,4 @@ mod runs_list;
 mod runs_purge;
 mod schedules;
 mod serve;
+mod supervise;

@@ -10,6 +10,7 @@ use engine_rules::state::{RunEvent, RunState};
 use serde_json::Value;
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
+use tokio::sync::{RwLockReadGuard, RwLockWriteGuard};
 
 use super::interrupted::{self, Interrupted, Whose};
 use crate::context::RunHandle;
@@ -78,7 +79,8 @@ impl Standing {
         let state = RunState::from_name(&state).ok_or_else(|| corrupt(&state, "a state of a run"))?;
         let owner = match (owner_no, owner_id) {
             (Some(owner_no), _) if owner_no == inner.owner_no => {
-                if (!asking && inner.active().contains_key(&run_id)) || inner.ready().contains_key(&run_id) {
+                // In this order: a run goes from the one into the other, and is entered there first.
+                if inner.ready().contains_key(&run_id) || (!asking && inner.active().contains_key(&run_id)) {
                     OwnerState::HereActive
                 } else {
                     OwnerState::HereIdle
@@ -136,12 +138,18 @@ pub(super) async fn claim(inner: &Arc<Inner>, run_id: RunId) -> Result<Claimed, 
         }
         match plan_run(standing.state, standing.owner) {
             RunPlan::Leave => return Err(standing.not_free(run_id, "be driven")),
-            RunPlan::TakeOver => match take_one(inner, run_id, &standing).await? {
-                Some(handle) => return Ok(Claimed::Mine(Box::new(handle))),
-                // Another part of this process was faster, and left it to whoever drives it: us.
-                None if inner.ready().contains_key(&run_id) => {}
-                None => return Err(Standing::of(inner, run_id, false).await?.not_free(run_id, "be taken over")),
-            },
+            RunPlan::TakeOver => {
+                let (_settled, standing) = match settle(inner, run_id, standing, true).await? {
+                    Settled::Free(guard, standing) => (guard, standing),
+                    Settled::Changed => continue,
+                };
+                match take_one(inner, run_id, &standing).await? {
+                    Some(handle) => return Ok(Claimed::Mine(Box::new(handle))),
+                    // Another part of this process was faster, and left it to whoever drives it: us.
+                    None if inner.ready().contains_key(&run_id) => {}
+                    None => return Err(Standing::of(inner, run_id, false).await?.not_free(run_id, "be taken over")),
+                }
+            }
             RunPlan::Claim => match take_queued(inner, Some(run_id), 1).await?.pop() {
                 Some(handle) => return Ok(Claimed::Mine(Box::new(handle))),
                 None => inner.clock.sleep_ms(QUEUE_LOOK_MS).await,
@@ -150,9 +158,53 @@ pub(super) async fn claim(inner: &Arc<Inner>, run_id: RunId) -> Result<Claimed, 
     }
 }
 
+/// Runs that were taken from the queue and are not marked as worked on yet.
+pub(super) struct Taken<'a> {
+    pub handles: Vec<RunHandle>,
+    pub claim: RwLockReadGuard<'a, ()>,
+}
+
 /// Takes up to `most` runs from the queue that may begin.
-pub(super) async fn claim_queued(inner: &Arc<Inner>, most: usize) -> Result<Vec<RunHandle>, EngineError> {
-    take_queued(inner, None, most).await
+pub(super) async fn claim_queued(inner: &Arc<Inner>, most: usize) -> Result<Taken<'_>, EngineError> {
+    let claim = inner.claims.read().await;
+    Ok(Taken { handles: take_queued(inner, None, most).await?, claim })
+}
+
+/// What became of a run that was to be taken over, once no other claim of this process is on its way.
+enum Settled<'a> {
+    /// It stands so, and stays so for as long as the guard is held.
+    Free(Guard<'a>, Standing),
+    /// Somebody here was about to drive it.
+    Changed,
+}
+
+/// Held until the run stands in `active` or `ready`.
+enum Guard<'a> {
+    /// Its owner is dead: its epoch decides among all who come.
+    Shared(#[expect(dead_code, reason = "held, not used")] RwLockReadGuard<'a, ()>),
+    /// Its owner is this process.
+    Alone(#[expect(dead_code, reason = "held, not used")] RwLockWriteGuard<'a, ()>),
+}
+
+/// A run of this process that nobody here works on may be one that was taken a moment ago: that is believed only when no
+/// claim is on its way.
+async fn settle(inner: &Inner, run_id: RunId, standing: Standing, asking: bool) -> Result<Settled<'_>, EngineError> {
+    match standing.owner {
+        OwnerState::None | OwnerState::Dead | OwnerState::Alive | OwnerState::HereActive => {
+            Ok(Settled::Free(Guard::Shared(inner.claims.read().await), standing))
+        }
+        OwnerState::HereIdle => {
+            let guard = inner.claims.write().await;
+            let now = Standing::of(inner, run_id, asking).await?;
+            Ok(match (now.owner, now.epoch == standing.epoch) {
+                (OwnerState::HereIdle, true) => Settled::Free(Guard::Alone(guard), now),
+                (OwnerState::HereIdle, false)
+                | (OwnerState::None | OwnerState::Alive | OwnerState::Dead | OwnerState::HereActive, _) => {
+                    Settled::Changed
+                }
+            })
+        }
+    }
 }
 
 pub(super) async fn take_queued(
@@ -235,7 +287,10 @@ pub(crate) async fn take_over(inner: &Arc<Inner>, run_id: RunId) -> Result<(), E
     if plan_run(standing.state, standing.owner) != RunPlan::TakeOver {
         return Err(standing.not_free(run_id, "be taken over"));
     }
-    let _arriving = inner.arriving.read().await;
+    let (_settled, standing) = match settle(inner, run_id, standing, false).await? {
+        Settled::Free(guard, standing) => (guard, standing),
+        Settled::Changed => return Err(Standing::of(inner, run_id, false).await?.not_free(run_id, "be taken over")),
+    };
     let Some(handle) = take_one(inner, run_id, &standing).await? else {
         return Err(Standing::of(inner, run_id, false).await?.not_free(run_id, "be taken over"));
     };
@@ -255,8 +310,11 @@ pub(crate) async fn resume(inner: &Arc<Inner>, run_id: RunId, by: &Mutation) -> 
             return Err(EngineError::WrongState { run: run_id, state: standing.state, what: "be resumed" });
         }
     };
+    let (_settled, standing) = match settle(inner, run_id, standing, false).await? {
+        Settled::Free(guard, standing) => (guard, standing),
+        Settled::Changed => return Err(Standing::of(inner, run_id, false).await?.not_free(run_id, "be resumed")),
+    };
     let state = transition(standing.state, event)?;
-    let _arriving = inner.arriving.read().await;
     let handle = seize(inner, run_id, &standing, state, How::Resumed { crashed }, Some(by)).await?;
     inner.ready().insert(run_id, handle);
     Ok(())

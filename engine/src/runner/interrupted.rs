@@ -1,6 +1,6 @@
 //! Runs that nobody works on any more: found, decided about, and taken over many at a time.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use engine_rules::crash;
@@ -88,13 +88,44 @@ pub(crate) async fn find(inner: &Inner, whose: Whose, most: usize) -> Result<Vec
     }
     let numbers: Vec<i64> = suspects.iter().copied().flatten().collect();
     let (numbers, given_back) = (serde_json::Value::from(numbers).to_string(), suspects.contains(&None));
-    let mut found = Vec::new();
+    let mut found: Vec<Interrupted> = Vec::new();
     let mut after = 0_i64;
     loop {
-        let arriving = match whose {
-            Whose::OursToo => Some(inner.arriving.write().await),
-            Whose::Others => None,
-        };
+        let mut page = Page::read(inner, after, &numbers, given_back, &mut alive).await?;
+        if page.runs.iter().any(|run| run.fence.owner_no == Some(inner.owner_no)) {
+            // Those of this process may have been taken a moment ago, and be about to be driven; or have ended since they
+            // were read.
+            let _settled = inner.claims.write().await;
+            let mut here: HashSet<RunId> = inner.ready().keys().copied().collect();
+            here.extend(inner.active().keys());
+            page = Page::read(inner, after, &numbers, given_back, &mut alive).await?;
+            page.runs.retain(|run| !here.contains(&run.run_id));
+        }
+        found.append(&mut page.runs);
+        match page.next {
+            Some(next) if found.len() < most => after = next,
+            Some(_) | None => {
+                found.truncate(most);
+                return Ok(found);
+            }
+        }
+    }
+}
+
+/// Some runs, and after which one there may be more.
+struct Page {
+    runs: Vec<Interrupted>,
+    next: Option<i64>,
+}
+
+impl Page {
+    async fn read(
+        inner: &Inner,
+        after: i64,
+        owners: &str,
+        given_back: bool,
+        alive: &mut HashMap<i64, bool>,
+    ) -> Result<Self, EngineError> {
         let rows = patient(inner.clock.as_ref(), || {
             sqlx::query(sqlx::AssertSqlSafe(format!(
                 "{STANDING} WHERE r.state IN ('running', 'waiting') \
@@ -103,22 +134,20 @@ pub(crate) async fn find(inner: &Inner, whose: Whose, most: usize) -> Result<Vec
                  ORDER BY r.run_no LIMIT ?4"
             )))
             .bind(after)
-            .bind(numbers.clone())
+            .bind(owners.to_owned())
             .bind(given_back)
             .bind(PAGE_RUNS)
             .fetch_all(&inner.readers)
         });
         let rows = rows.await.map_err(storage("read the runs"))?;
+        let (mut runs, mut last) = (Vec::new(), after);
         for row in &rows {
-            let (run_id, standing) = Standing::read(inner, row, false, &mut alive)?;
-            after = standing.run_no;
-            found.extend(Interrupted::of(run_id, &standing));
+            let (run_id, standing) = Standing::read(inner, row, false, alive)?;
+            last = standing.run_no;
+            runs.extend(Interrupted::of(run_id, &standing));
         }
-        drop(arriving);
-        if found.len() >= most || (rows.len() as i64) < PAGE_RUNS {
-            found.truncate(most);
-            return Ok(found);
-        }
+        let is_full = i64::try_from(rows.len()).is_ok_and(|count| count == PAGE_RUNS);
+        Ok(Self { runs, next: is_full.then_some(last) })
     }
 }
 

@@ -90,7 +90,7 @@ fn told(row: &sqlx::sqlite::SqliteRow) -> Result<(RunId, RunState), sqlx::Error>
 /// Carries out here a run that is to end and that nobody works on, so that its workflow cleans up.
 async fn clean_up(inner: &Arc<Inner>, run_id: RunId) -> Result<(), EngineError> {
     loop {
-        let arriving = inner.arriving.read().await;
+        let claim = inner.claims.read().await;
         let begun_here = inner.ready().get(&run_id).map(|handle| handle.control.clone());
         if let Some(control) = begun_here {
             control.cancel();
@@ -124,7 +124,7 @@ async fn clean_up(inner: &Arc<Inner>, run_id: RunId) -> Result<(), EngineError> 
                 Err(error) => return Err(error),
             }
         }
-        drop(arriving);
+        drop(claim);
         return match super::drive(inner, run_id).await {
             Ok(_) | Err(EngineError::AlreadyDriven { .. } | EngineError::OwnedElsewhere { .. }) => Ok(()),
             Err(error) => Err(error),

@@ -150,6 +150,14 @@ impl Stored {
         }
     }
 
+    /// That it is paused, else `otherwise`: the first reason for which a tick is skipped is the one that is told.
+    pub fn standing_or(&self, otherwise: Standing) -> Standing {
+        match self.standing() {
+            paused @ Standing::Paused { .. } => paused,
+            Standing::Live | Standing::Changed | Standing::Removed => otherwise,
+        }
+    }
+
     /// A run of it.
     pub fn start_run(&self, actor: String, reason: String) -> Result<StartRun, EngineError> {
         let definition = &self.definition;

@@ -95,7 +95,10 @@ async fn put(inner: &Inner, definition: &Definition, timing: &Timing) -> Result<
             (Some(stored), Some(Cursor::now(now, &timing.time_zone)))
         } else if is_retimed {
             let settled = match stored.timing() {
-                Ok(_) => settle(inner, stored, &Standing::Changed, now).await?,
+                Ok(_) => {
+                    let standing = stored.standing_or(Standing::Changed);
+                    settle(inner, stored, &standing, now).await?
+                }
                 // Times that cannot be read name no ticks.
                 Err(_) => Some(stored),
             };
@@ -194,7 +197,10 @@ async fn remove(inner: &Inner, mut stored: Stored) -> Result<bool, EngineError> 
         let now = now(inner);
         let name = stored.definition.name.clone();
         let settled = match stored.timing() {
-            Ok(_) => settle(inner, stored, &Standing::Removed, now).await?,
+            Ok(_) => {
+                let standing = stored.standing_or(Standing::Removed);
+                settle(inner, stored, &standing, now).await?
+            }
             Err(_) => Some(stored),
         };
         if let Some(settled) = settled {

@@ -234,13 +234,13 @@ impl ActivityError for CronFault {
                 [_, five @ .., _] if five.len() == 5 => {
                     format!("leave out the seconds, which come first, and the year, which comes last: {:?}", five.join(" "))
                 }
-                _ => "\"30 8 * * *\" is every day at 08:30; jobctl schedules preview shows when an expression fires".to_owned(),
+                _ => "\"30 8 * * *\" is every day at 08:30; jobctl schedules preview --time-zone ZONE CRON shows when an expression fires".to_owned(),
             },
             Self::UnknownNickname { .. } => {
                 "write @daily for every midnight, or five fields: \"30 8 * * *\" is every day at 08:30".to_owned()
             }
             Self::NumericWeekday { named: Some(named), .. } => {
-                format!("write {named:?} if it was meant as in a crontab, and look at it with jobctl schedules preview")
+                format!("write {named:?} if it was meant as in a crontab, and look at it with jobctl schedules preview --time-zone ZONE CRON")
             }
             Self::NumericWeekday { named: None, .. } => {
                 "write SUN, MON, TUE, WED, THU, FRI or SAT, with commas between, or a range such as MON-FRI".to_owned()
@@ -253,7 +253,7 @@ impl ActivityError for CronFault {
                 _ if value.contains('?') => "write * for any".to_owned(),
                 _ if value.contains('-') => "a range goes up: write a list across the end, such as 22,23,0,1".to_owned(),
                 Field::Minute | Field::Hour | Field::DayOfMonth | Field::Month | Field::DayOfWeek => {
-                    "\"30 8 * * *\" is every day at 08:30; jobctl schedules preview shows when an expression fires".to_owned()
+                    "\"30 8 * * *\" is every day at 08:30; jobctl schedules preview --time-zone ZONE CRON shows when an expression fires".to_owned()
                 }
             },
             Self::OpenStep { ranged, .. } => format!("write {ranged:?}"),

@@ -54,6 +54,29 @@ async fn the_ticks_of_a_paused_schedule_are_skipped_with_who_and_why() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_tick_that_was_due_while_paused_says_so_whatever_changed_since() {
+    for change in ["cron", "removed"] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let clock = SimClock::at("2026-11-30T13:00:00Z");
+        let engine = open_at(folder.path(), registry(), &clock).await;
+        engine.sync_schedules(&[schedule("daily", "30 8 * * *")]).await.expect("it is loaded");
+        engine.pause_schedule("daily", &by("the source is late")).await.expect("it is paused");
+        clock.set_wall_ms(clock.now_ms() + HOUR_MS);
+        let new = match change {
+            "cron" => vec![schedule("daily", "0 10 * * *")],
+            _ => Vec::new(),
+        };
+        engine.sync_schedules(&new).await.expect("a change");
+        let rows = ticks(&engine.reader()).await;
+        assert_eq!(outcomes(&rows), [("2026-11-30T08:30:00", "skipped")]);
+        assert!(
+            rows[0].reason.as_deref().is_some_and(|reason| reason.contains("paused by jane")),
+            "{change}: {rows:?}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_trigger_starts_a_run_now_and_decides_no_tick() {
     let folder = tempfile::tempdir().expect("a folder");
     let clock = SimClock::at("2026-11-30T13:00:00Z");
