@@ -303,25 +303,25 @@ pub enum Schedules {
     Pause {
         /// The schedule
         name: String,
-        /// Why, for the audit and for each tick that is skipped
+        /// Why, for the audit and for each tick that is skipped; asked for at a terminal
         #[arg(long)]
-        reason: String,
+        reason: Option<String>,
     },
     /// Let a paused schedule fire again; what was due meanwhile stays skipped
     Resume {
         /// The schedule
         name: String,
-        /// Why, for the audit
+        /// Why, for the audit; asked for at a terminal
         #[arg(long)]
-        reason: String,
+        reason: Option<String>,
     },
     /// Start the schedule's run now, whatever its expression says, and stay with it
     Trigger {
         /// The schedule
         name: String,
-        /// Why, for the audit
+        /// Why, for the audit; asked for at a terminal
         #[arg(long)]
-        reason: String,
+        reason: Option<String>,
         /// Leave the run in the queue, to jobctl serve
         #[arg(long)]
         detach: bool,

@@ -13,7 +13,7 @@ use engine_rules::limits::{KEY_LIMIT_BYTES, LABELS_LIMIT_BYTES, NAME_LIMIT_BYTES
 use engine_rules::state::RunState;
 use serde_json::Value;
 use sqlx::SqlitePool;
-use tokio::sync::broadcast;
+use tokio::sync::{RwLock, broadcast};
 
 use crate::clock::SystemClock;
 use crate::context::RunHandle;
@@ -260,10 +260,9 @@ pub(crate) struct Inner {
     pub draining: CancelToken,
     /// The runs that belong to this process and that nobody drives yet.
     pub ready: Mutex<HashMap<RunId, RunHandle>>,
-    /// Whoever takes a run for this process reads this from before the commit until the run stands in `active` or `ready`.
-    /// Whoever finds a run that is this process's and stands in neither writes it before they believe that: then no run is
-    /// on its way.
-    pub claims: tokio::sync::RwLock<()>,
+    /// Read by who makes a run this process's, until it is among the active or the ready: who asks which runs of this
+    /// process nobody works on must not see it in between.
+    pub arriving: RwLock<()>,
     /// Held for as long as the engine lives.
     pub lock: OwnerLock,
 }
@@ -346,7 +345,7 @@ impl Engine {
             active: Mutex::new(HashMap::new()),
             draining: CancelToken::new(),
             ready: Mutex::new(HashMap::new()),
-            claims: tokio::sync::RwLock::new(()),
+            arriving: RwLock::new(()),
             lock,
         });
         runner::clear_dead_locks(&inner).await;
@@ -367,8 +366,8 @@ impl Engine {
         let new = new_run(inner, run)?;
         let handle = begun(&new);
         let (key, digest) = (new.idempotency_key.clone(), new.input_digest.clone());
-        let _claim = inner.claims.read().await;
         crash::point("engine.run_row.before");
+        let _arriving = inner.arriving.read().await;
         let answer = inner.writer.start(new).await?;
         crash::point("engine.run_row.after");
         match answer {

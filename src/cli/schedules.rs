@@ -14,6 +14,7 @@ use serde_json::json;
 
 use self::show::{local, note, tick_document, tick_row_document, utc};
 use super::publish::stay;
+use super::reason::reason as why;
 use crate::args::Schedules;
 use crate::exit::{Ended, Exit};
 use crate::output::{Output, moment, short};
@@ -30,9 +31,9 @@ pub async fn schedules(world: &World, out: Output, args: Schedules) -> Result<Ex
         Schedules::Preview { cron, time_zone, from, limit } => {
             preview(world, out, &cron, &time_zone, from.as_deref(), limit)
         }
-        Schedules::Pause { name, reason } => pause(world, out, &name, reason).await,
-        Schedules::Resume { name, reason } => resume(world, out, &name, reason).await,
-        Schedules::Trigger { name, reason, detach } => trigger(world, out, &name, reason, detach).await,
+        Schedules::Pause { name, reason } => pause(world, out, &name, why(out, reason)?).await,
+        Schedules::Resume { name, reason } => resume(world, out, &name, why(out, reason)?).await,
+        Schedules::Trigger { name, reason, detach } => trigger(world, out, &name, why(out, reason)?, detach).await,
         Schedules::Ticks { name, skipped, limit } => ticks(world, out, name, skipped, limit).await,
     }
 }

@@ -221,5 +221,6 @@ fn a_paused_schedule_leaves_its_skipped_ticks_and_a_trigger_publishes() {
     ]);
     for command in ["pause", "resume", "trigger"] {
         env.jobctl(["schedules", command, "daily"]).exits(2).says(&["--reason"]);
+        env.jobctl(["schedules", command, "daily", "--reason", " "]).exits(2).says(&["a reason is missing"]);
     }
 }

@@ -34,8 +34,7 @@ const MEMBERS: &str = "SELECT m.run_no, m.depth, r.state, r.ended_at_ms, \
        AND o.state IN ('queued', 'running', 'waiting', 'paused', 'blocked')) AS replayed, \
      (SELECT count(*) FROM step s WHERE s.run_no = m.run_no) AS steps, \
      (SELECT count(*) FROM attempt a WHERE a.run_no = m.run_no) \
-       + (SELECT count(*) FROM signal g WHERE g.run_no = m.run_no) \
-       + (SELECT count(*) FROM timer t WHERE t.run_no = m.run_no) AS others, \
+       + (SELECT count(*) FROM signal g WHERE g.run_no = m.run_no) AS others, \
      ifnull(octet_length(r.input), 0) + ifnull(octet_length(r.output), 0) \
        + ifnull((SELECT sum(ifnull(octet_length(s.input), 0) + ifnull(octet_length(s.output), 0) \
            + ifnull(octet_length(s.failure), 0)) FROM step s WHERE s.run_no = m.run_no), 0) \

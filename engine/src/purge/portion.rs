@@ -176,12 +176,13 @@ async fn cut_off(connection: &mut SqliteConnection, run_no: i64, cut: Cut) -> Re
             Ok(Gone::default())
         }
         Cut::Steps(top, iteration, sub) => {
-            for sql in [
-                "DELETE FROM attempt WHERE run_no = ? AND (top, iteration, sub) >= (?, ?, ?)",
-                "DELETE FROM timer WHERE run_no = ? AND (top, iteration, sub) >= (?, ?, ?)",
-            ] {
-                sqlx::query(sql).bind(run_no).bind(top).bind(iteration).bind(sub).execute(&mut *connection).await?;
-            }
+            sqlx::query("DELETE FROM attempt WHERE run_no = ? AND (top, iteration, sub) >= (?, ?, ?)")
+                .bind(run_no)
+                .bind(top)
+                .bind(iteration)
+                .bind(sub)
+                .execute(&mut *connection)
+                .await?;
             let deleted = sqlx::query("DELETE FROM step WHERE run_no = ? AND (top, iteration, sub) >= (?, ?, ?)")
                 .bind(run_no)
                 .bind(top)

@@ -158,20 +158,13 @@ pub(super) async fn claim(inner: &Arc<Inner>, run_id: RunId) -> Result<Claimed, 
     }
 }
 
-/// Runs that were taken from the queue and are not marked as worked on yet.
-pub(super) struct Taken<'a> {
-    pub handles: Vec<RunHandle>,
-    pub claim: RwLockReadGuard<'a, ()>,
-}
-
-/// Takes up to `most` runs from the queue that may begin.
-pub(super) async fn claim_queued(inner: &Arc<Inner>, most: usize) -> Result<Taken<'_>, EngineError> {
-    let claim = inner.claims.read().await;
-    Ok(Taken { handles: take_queued(inner, None, most).await?, claim })
+/// Takes up to `most` runs from the queue that may begin. The caller holds the door of arriving runs.
+pub(super) async fn claim_queued(inner: &Arc<Inner>, most: usize) -> Result<Vec<RunHandle>, EngineError> {
+    take_queued(inner, None, most).await
 }
 
 /// What became of a run that was to be taken over, once no other claim of this process is on its way.
-enum Settled<'a> {
+pub(super) enum Settled<'a> {
     /// It stands so, and stays so for as long as the guard is held.
     Free(Guard<'a>, Standing),
     /// Somebody here was about to drive it.
@@ -179,7 +172,7 @@ enum Settled<'a> {
 }
 
 /// Held until the run stands in `active` or `ready`.
-enum Guard<'a> {
+pub(super) enum Guard<'a> {
     /// Its owner is dead: its epoch decides among all who come.
     Shared(#[expect(dead_code, reason = "held, not used")] RwLockReadGuard<'a, ()>),
     /// Its owner is this process.
@@ -188,13 +181,18 @@ enum Guard<'a> {
 
 /// A run of this process that nobody here works on may be one that was taken a moment ago: that is believed only when no
 /// claim is on its way.
-async fn settle(inner: &Inner, run_id: RunId, standing: Standing, asking: bool) -> Result<Settled<'_>, EngineError> {
+pub(super) async fn settle(
+    inner: &Inner,
+    run_id: RunId,
+    standing: Standing,
+    asking: bool,
+) -> Result<Settled<'_>, EngineError> {
     match standing.owner {
         OwnerState::None | OwnerState::Dead | OwnerState::Alive | OwnerState::HereActive => {
-            Ok(Settled::Free(Guard::Shared(inner.claims.read().await), standing))
+            Ok(Settled::Free(Guard::Shared(inner.arriving.read().await), standing))
         }
         OwnerState::HereIdle => {
-            let guard = inner.claims.write().await;
+            let guard = inner.arriving.write().await;
             let now = Standing::of(inner, run_id, asking).await?;
             Ok(match (now.owner, now.epoch == standing.epoch) {
                 (OwnerState::HereIdle, true) => Settled::Free(Guard::Alone(guard), now),

@@ -142,8 +142,9 @@ impl Sources {
         }
         let room = room.saturating_sub(taken_over.len());
         if room > 0 && !self.queue_dry {
-            // The claim is held until each of them is marked as worked on.
-            let claim::Taken { handles, claim: _claim } = claim::claim_queued(inner, room).await?;
+            // Held until each of them is marked as worked on.
+            let _arriving = inner.arriving.read().await;
+            let handles = claim::claim_queued(inner, room).await?;
             self.queue_dry = handles.is_empty();
             for handle in handles {
                 match Active::enter(inner, handle.run_id, handle.control.clone()) {

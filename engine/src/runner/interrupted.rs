@@ -95,7 +95,7 @@ pub(crate) async fn find(inner: &Inner, whose: Whose, most: usize) -> Result<Vec
         if page.runs.iter().any(|run| run.fence.owner_no == Some(inner.owner_no)) {
             // Those of this process may have been taken a moment ago, and be about to be driven; or have ended since they
             // were read.
-            let _settled = inner.claims.write().await;
+            let _settled = inner.arriving.write().await;
             let mut here: HashSet<RunId> = inner.ready().keys().copied().collect();
             here.extend(inner.active().keys());
             page = Page::read(inner, after, &numbers, given_back, &mut alive).await?;

@@ -95,7 +95,7 @@ pub(super) async fn trigger(inner: &Inner, name: &str, by: &Mutation, detached: 
         let handle = begun(&run);
         let (now_ms, by, work) = (inner.clock.now_ms(), by.clone(), run.clone());
         let (schedule_no, revision, schedule) = (stored.schedule_no, stored.revision, name.to_owned());
-        let _claim = inner.claims.read().await;
+        let _arriving = inner.arriving.read().await;
         let answer: Option<StartAnswer> = inner
             .writer
             .exclusive("start the schedule's run", move |connection| {
