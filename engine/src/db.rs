@@ -21,6 +21,9 @@ pub(crate) const BUSY_AGAIN_MS: u64 = 5;
 /// The write-ahead log is cut back to this size, in bytes, once no reader holds it: 16 MiB.
 const WAL_KEPT_BYTES: u32 = 16 * 1024 * 1024;
 
+/// The file whose lock is held while the schema is brought up.
+const SCHEMA_LOCK: &str = "schema.lock";
+
 /// The state database's name within the state directory.
 const FILE_NAME: &str = "state.db";
 
@@ -115,7 +118,7 @@ async fn check_durable(connection: &mut SqliteConnection, path: &Path) -> Result
 /// Held while the schema is looked at and brought up. Where the file system has no locks, the processes go without: one
 /// of them may then have to be started again.
 async fn lock_schema(state_dir: &Path) -> Result<Option<File>, EngineError> {
-    let path = state_dir.join("schema.lock");
+    let path = state_dir.join(SCHEMA_LOCK);
     let error = |doing| {
         let path = path.clone();
         move |source| EngineError::Io { path, doing, source }
@@ -165,6 +168,22 @@ pub(crate) async fn open_readers(state_dir: &Path, most: u32) -> Result<SqlitePo
 /// # Errors
 /// [`EngineError::NoState`] when it has no schema yet; [`EngineError::Schema`] when it is older or newer.
 pub(crate) async fn check_schema(pool: &SqlitePool, path: &Path) -> Result<(), EngineError> {
+    match look_at_schema(pool, path).await {
+        // Another process may be about to bring it up, one file after the other.
+        Err(EngineError::Schema { .. }) if upgrade_ended(path).await => look_at_schema(pool, path).await,
+        looked => looked,
+    }
+}
+
+/// Waits for whoever brings the schema up, and answers whether there may have been somebody. A folder that cannot be
+/// written has the lock of its schema all the same, since what wrote it there left it.
+async fn upgrade_ended(path: &Path) -> bool {
+    let lock = path.with_file_name(SCHEMA_LOCK);
+    let waiting = tokio::task::spawn_blocking(move || File::open(lock).is_ok_and(|file| file.lock_shared().is_ok()));
+    waiting.await.unwrap_or(false)
+}
+
+async fn look_at_schema(pool: &SqlitePool, path: &Path) -> Result<(), EngineError> {
     let begun: bool = sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = '_sqlx_migrations')")
         .fetch_one(pool)
         .await

@@ -88,44 +88,29 @@ pub(crate) async fn find(inner: &Inner, whose: Whose, most: usize) -> Result<Vec
     }
     let numbers: Vec<i64> = suspects.iter().copied().flatten().collect();
     let (numbers, given_back) = (serde_json::Value::from(numbers).to_string(), suspects.contains(&None));
-    let mut found: Vec<Interrupted> = Vec::new();
-    let mut after = 0_i64;
-    loop {
-        let mut page = Page::read(inner, after, &numbers, given_back, &mut alive).await?;
-        if page.runs.iter().any(|run| run.fence.owner_no == Some(inner.owner_no)) {
-            // Those of this process may have been taken a moment ago, and be about to be driven; or have ended since they
-            // were read.
-            let _settled = inner.arriving.write().await;
-            let mut here: HashSet<RunId> = inner.ready().keys().copied().collect();
-            here.extend(inner.active().keys());
-            page = Page::read(inner, after, &numbers, given_back, &mut alive).await?;
-            page.runs.retain(|run| !here.contains(&run.run_id));
-        }
-        found.append(&mut page.runs);
-        match page.next {
-            Some(next) if found.len() < most => after = next,
-            Some(_) | None => {
-                found.truncate(most);
-                return Ok(found);
-            }
-        }
+    let (found, is_doubtful) = look(inner, &numbers, given_back, most, &mut alive).await?;
+    if !is_doubtful {
+        return Ok(found);
     }
+    // A run of this process that nobody here works on may be one that was taken a moment ago: believed only when no claim
+    // is on its way.
+    let _settled = inner.arriving.write().await;
+    Ok(look(inner, &numbers, given_back, most, &mut alive).await?.0)
 }
 
-/// Some runs, and after which one there may be more.
-struct Page {
-    runs: Vec<Interrupted>,
-    next: Option<i64>,
-}
-
-impl Page {
-    async fn read(
-        inner: &Inner,
-        after: i64,
-        owners: &str,
-        given_back: bool,
-        alive: &mut HashMap<i64, bool>,
-    ) -> Result<Self, EngineError> {
+/// The interrupted runs of the owners `numbers`, and whether one of them is this process's own.
+async fn look(
+    inner: &Inner,
+    numbers: &str,
+    given_back: bool,
+    most: usize,
+    alive: &mut HashMap<i64, bool>,
+) -> Result<(Vec<Interrupted>, bool), EngineError> {
+    let (mut found, mut is_doubtful, mut after) = (Vec::new(), false, 0_i64);
+    loop {
+        // Before the rows are read: a run that ends meanwhile leaves both, and its row is then an old one.
+        let mut here: HashSet<RunId> = inner.ready().keys().copied().collect();
+        here.extend(inner.active().keys());
         let rows = patient(inner.clock.as_ref(), || {
             sqlx::query(sqlx::AssertSqlSafe(format!(
                 "{STANDING} WHERE r.state IN ('running', 'waiting') \
@@ -134,20 +119,26 @@ impl Page {
                  ORDER BY r.run_no LIMIT ?4"
             )))
             .bind(after)
-            .bind(owners.to_owned())
+            .bind(numbers.to_owned())
             .bind(given_back)
             .bind(PAGE_RUNS)
             .fetch_all(&inner.readers)
         });
         let rows = rows.await.map_err(storage("read the runs"))?;
-        let (mut runs, mut last) = (Vec::new(), after);
         for row in &rows {
             let (run_id, standing) = Standing::read(inner, row, false, alive)?;
-            last = standing.run_no;
-            runs.extend(Interrupted::of(run_id, &standing));
+            after = standing.run_no;
+            if !here.contains(&run_id)
+                && let Some(run) = Interrupted::of(run_id, &standing)
+            {
+                is_doubtful |= standing.owner == OwnerState::HereIdle;
+                found.push(run);
+            }
         }
-        let is_full = i64::try_from(rows.len()).is_ok_and(|count| count == PAGE_RUNS);
-        Ok(Self { runs, next: is_full.then_some(last) })
+        if found.len() >= most || (rows.len() as i64) < PAGE_RUNS {
+            found.truncate(most);
+            return Ok((found, is_doubtful));
+        }
     }
 }
 
