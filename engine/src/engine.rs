@@ -414,17 +414,6 @@ impl Engine {
         runner::take_over(&self.0, run_id).await
     }
 
-    /// Takes over all interrupted runs, oldest first and many in one transaction, and carries them out, at most `in_flight`
-    /// at work at once, until none is left. Answers how many it took. What another process takes at the same time is left
-    /// to it; runs that this process works on are never taken. After an error of the database the runs that were begun
-    /// land first; the others stay interrupted, so calling it again is safe.
-    ///
-    /// # Errors
-    /// [`EngineError::Storage`].
-    pub async fn recover(&self, in_flight: usize) -> Result<u64, EngineError> {
-        runner::recover(&self.0, in_flight).await
-    }
-
     /// Lets a run go on that is blocked, paused or interrupted: by a person, so the attempts of its open step before now no
     /// longer count. [`Engine::drive`] then goes on with it, and with those of its children that are blocked or paused.
     /// Leaves a row in the audit trail, of each.

@@ -153,6 +153,17 @@ impl ServeReport {
 }
 
 impl Engine {
+    /// Takes over all interrupted runs, oldest first and many in one transaction, and carries them out, at most `in_flight`
+    /// at work at once, until none is left. Answers how many it took. What another process takes at the same time is left
+    /// to it; runs that this process works on are never taken. After an error of the database the runs that were begun
+    /// land first; the others stay interrupted, so calling it again is safe.
+    ///
+    /// # Errors
+    /// [`EngineError::Storage`].
+    pub async fn recover(&self, in_flight: usize) -> Result<u64, EngineError> {
+        crate::runner::recover(&self.0, in_flight).await
+    }
+
     /// Carries out the runs in the queue, oldest first and within their keys, and those that dead processes left, within a
     /// second of their death; as many at once as `options` say. Several processes may serve one state. An error of the
     /// database is logged and waited out. A slot belongs to the run that is at work, in memory, so its end gives it back

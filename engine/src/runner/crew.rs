@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use super::interrupted::{Interrupted, Whose};
 use super::{Active, claim, interrupted, run_to_end};
 use crate::BoxFuture;
-use crate::catch::Caught;
+use crate::catch::panic_message;
 use crate::context::RunHandle;
 use crate::engine::{Inner, Outcome};
 use crate::error::EngineError;
@@ -142,6 +142,7 @@ impl Sources {
         }
         let room = room.saturating_sub(taken_over.len());
         if room > 0 && !self.queue_dry {
+            // Held until each of them is marked as worked on.
             let _arriving = inner.arriving.read().await;
             let handles = claim::claim_queued(inner, room).await?;
             self.queue_dry = handles.is_empty();
@@ -287,10 +288,8 @@ impl Crew {
 
     /// Leaves the runs that are still in flight to themselves, and answers how many they are. A step at work is not broken
     /// off: its body might go on without anybody who records it.
-    pub(crate) fn leave(mut self) -> usize {
-        let aloft = self.flight.len();
-        self.flight.detach_all();
-        aloft
+    pub(crate) fn leave(self) -> usize {
+        self.flight.len()
     }
 
     async fn go_on(
@@ -385,12 +384,18 @@ impl Crew {
         handle.slot = slot.clone();
         // At once, so that nothing is taken for it twice; where a run that woke was faster, in its task.
         slot.enter_now();
+        // A task of its own, so that the run goes on when nobody waits for the crew any more: its body would go on in any
+        // case, and the run would look as if nobody worked on it.
+        let run = tokio::spawn(async move {
+            slot.enter().await;
+            run_to_end(active, handle).await
+        });
         self.flight.spawn(async move {
-            let run = async move {
-                slot.enter().await;
-                run_to_end(active, handle).await
-            };
-            (run_id, Caught(Box::pin(run)).await)
+            let landed = run.await.map_err(|error| match error.try_into_panic() {
+                Ok(panic) => panic_message(panic.as_ref()),
+                Err(error) => error.to_string(),
+            });
+            (run_id, landed)
         });
     }
 

@@ -48,6 +48,9 @@ pub(crate) enum Whose {
     OursToo,
 }
 
+/// An owner's number, its id and its lease; nothing where runs were given back.
+type OwnerOfRuns = (Option<i64>, Option<String>, Option<i64>);
+
 /// The oldest of the interrupted runs, at most `most`. Each owner is asked for its life once.
 pub(crate) async fn find(inner: &Inner, whose: Whose, most: usize) -> Result<Vec<Interrupted>, EngineError> {
     let owners = patient(inner.clock.as_ref(), || {
@@ -62,9 +65,7 @@ pub(crate) async fn find(inner: &Inner, whose: Whose, most: usize) -> Result<Vec
     let mut alive: HashMap<i64, bool> = HashMap::new();
     let mut suspects = Vec::new();
     for row in &owners {
-        let read = || -> Result<(Option<i64>, Option<String>, Option<i64>), sqlx::Error> {
-            Ok((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?))
-        };
+        let read = || -> Result<OwnerOfRuns, sqlx::Error> { Ok((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?)) };
         let (owner_no, owner_id, lease) = read().map_err(storage("read the owners of runs"))?;
         let owner = match (owner_no, owner_id) {
             (Some(owner_no), _) if owner_no == inner.owner_no => match whose {
