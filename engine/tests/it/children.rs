@@ -107,7 +107,7 @@ async fn tree<C: Context>(ctx: &mut C, levels: i64) -> Result<i64, Interrupt> {
 
 fn workflows(registry: &mut Registry, log: &Log) {
     registry.workflow("kid", 1, kid::<EngineContext>);
-    registry.workflow("once", 1, once::<EngineContext>);
+    registry.workflow("one_body", 1, once::<EngineContext>);
     registry.workflow("fan", 1, fan::<EngineContext>);
     registry.workflow("one", 1, one::<EngineContext>);
     registry.workflow("fifty", 1, fifty::<EngineContext>);

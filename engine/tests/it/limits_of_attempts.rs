@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::support::{Broken, QUICK, blocked, detail, registry, sleep_ms, start, succeeded, until};
 
 const LIMITED: StepDef<(), u32> = StepDef::new("limited", "test.limited", QUICK).timeout_ms(150);
-const SILENT: StepDef<(), u32> = StepDef::new("silent", "test.limited", QUICK).silence_ms(150);
+const SILENT: StepDef<(), u32> = StepDef::new("silent", "test.limited", QUICK).silence_ms(800);
 const NEXT: StepDef<u32, u32> = StepDef::new("next", "test.next", QUICK);
 
 async fn limited<C: Context>(ctx: &mut C, is_silent: bool) -> Result<u32, Interrupt> {
@@ -106,10 +106,10 @@ async fn a_silent_step_is_given_up_and_one_that_gives_signs_of_life_is_not() {
     let mut registry = limited_registry();
     registry.activity("test.limited", |ctx: ActivityContext, (): ()| async move {
         if ctx.attempt == 1 {
-            sleep_ms(1_000).await;
+            sleep_ms(60_000).await;
         }
         for _ in 0..12 {
-            sleep_ms(40).await;
+            sleep_ms(100).await;
             ctx.heartbeat();
         }
         Ok::<_, Broken>(ctx.attempt)
