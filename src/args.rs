@@ -250,6 +250,9 @@ pub struct RunsList {
     /// Only runs of this workflow
     #[arg(long, value_name = "NAME")]
     pub workflow: Option<String>,
+    /// Only runs that this run started
+    #[arg(long, value_name = "RUN")]
+    pub parent: Option<String>,
     /// Only runs with this label; several must all be there
     #[arg(long, value_name = "NAME=VALUE", value_parser = label)]
     pub label: Vec<(String, String)>,

@@ -5,7 +5,7 @@ use engine_rules::state::RunState;
 use serde_json::json;
 
 use super::document::{imported_json, run_json};
-use super::{reader, state};
+use super::{named, reader, state};
 use crate::args::RunsList;
 use crate::cli::when;
 use crate::exit::{Ended, Exit};
@@ -32,6 +32,9 @@ pub(super) async fn list(world: &World, out: Output, args: &RunsList) -> Result<
     }
     if let Some(since) = &args.since {
         filter.since_at_ms = Some(when::since(since, world.clock.now_ms())?);
+    }
+    if let Some(parent) = &args.parent {
+        filter.parent = Some(named(world, parent).await?.1);
     }
     if args.imported {
         return imported(world, out, &filter).await;

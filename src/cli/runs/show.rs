@@ -1,6 +1,6 @@
 //! `jobctl runs show`.
 
-use engine::{EngineError, ImportedRow, RunDetail, RunExport, RunRow, StepRow};
+use engine::{Children, EngineError, ImportedRow, RunDetail, RunExport, RunRow, StepRow};
 use engine_rules::state::{RunState, StepState};
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use super::document::{imported_json, instant, run_json, step_json};
 use super::{export_error, find, find_imported, reader, state};
 use crate::cli::publish::with_run;
 use crate::exit::{Ended, Exit};
-use crate::output::{Output, duration, grouped, moment};
+use crate::output::{Output, duration, grouped, moment, short};
 use crate::terminal::summary;
 use crate::wire::{World, engine_error};
 
@@ -24,7 +24,7 @@ pub(super) async fn show(world: &World, out: Output, run: &str) -> Result<Exit, 
             Ok(run_id) => {
                 let (row, export) = reader.imported_run(run_id).await.map_err(export_error)?;
                 let RunExport { run, steps, audit, .. } = export;
-                (RunDetail { run, steps, audit }, Some(row))
+                (RunDetail { run, steps, audit, children: Children::default() }, Some(row))
             }
             Err(EngineError::UnknownRun { .. }) => return Err(engine_error(&error)),
             Err(error) => return Err(engine_error(&error)),
@@ -35,6 +35,7 @@ pub(super) async fn show(world: &World, out: Output, run: &str) -> Result<Exit, 
     let mut document = json!({
         "run": run_json(&detail.run),
         "steps": detail.steps.iter().map(step_json).collect::<Vec<_>>(),
+        "children": detail.children,
         "audit": detail.audit.iter().map(|row| json!({
             "at": instant(row.at_ms), "actor": row.actor, "action": row.action, "reason": row.reason,
         })).collect::<Vec<_>>(),
@@ -121,6 +122,7 @@ fn tell(out: Output, detail: &RunDetail, imported: Option<&ImportedRow>) {
             out.line(format!("  hint: {}", with_run(hint, run.run_id)));
         }
     }
+    tell_children(out, run, &detail.children);
     for row in &detail.audit {
         out.line(format!("  {} {} by {}: {}", moment(row.at_ms), row.action, row.actor, row.reason));
     }
@@ -130,6 +132,35 @@ fn tell(out: Output, detail: &RunDetail, imported: Option<&ImportedRow>) {
 fn step_state(step: &StepRow) -> String {
     let is_cancelled = step.failure.as_ref().is_some_and(|failure| failure.code == CANCELLED);
     if is_cancelled { "cancelled".to_owned() } else { step.state.to_string() }
+}
+
+/// How many children stand how, and those that a person may want to see.
+fn tell_children(out: Output, run: &RunRow, children: &Children) {
+    if children.total() == 0 {
+        return;
+    }
+    let counts: Vec<_> =
+        children.by_state.iter().map(|(state, count)| format!("{} {state}", grouped(*count))).collect();
+    out.line(format!(
+        "  children: {}  (jobctl runs list --parent {})",
+        counts.join(", "),
+        short(&run.run_id.to_string())
+    ));
+    for child in &children.not_succeeded {
+        let at = child.failed_step.as_ref().map(|step| format!(" at {step}")).unwrap_or_default();
+        let labels: Vec<_> = child.labels.values().cloned().collect();
+        let why = child.failure.as_ref().and_then(|failure| failure.message.lines().next()).unwrap_or_default();
+        out.line(
+            format!(
+                "    {}  {} {}  {}{at}  {why}",
+                short(&child.run_id.to_string()),
+                child.workflow,
+                labels.join(" "),
+                child.state
+            )
+            .trim_end(),
+        );
+    }
 }
 
 /// What a waiting run waits for.
