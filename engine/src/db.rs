@@ -28,6 +28,7 @@ const FILE_NAME: &str = "state.db";
 const MIGRATIONS: &[(i64, &str, &str)] = &[
     (1, "core", include_str!("../../migrations/0001_core.sql")),
     (2, "waiting", include_str!("../../migrations/0002_waiting.sql")),
+    (5, "replay", include_str!("../../migrations/0005_replay.sql")),
 ];
 
 /// Where the state database of `state_dir` is.
@@ -152,6 +153,11 @@ pub(crate) async fn open_readers(state_dir: &Path, most: u32) -> Result<SqlitePo
         .await
         .map_err(storage("be opened for reading"))?;
     Ok(pool)
+}
+
+/// A pool that nothing is read from: it opens no file.
+pub(crate) fn no_readers() -> SqlitePool {
+    SqlitePoolOptions::new().connect_lazy_with(SqliteConnectOptions::new().in_memory(true))
 }
 
 /// Refuses a database whose schema is not this program's; a reader never changes it.

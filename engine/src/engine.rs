@@ -224,8 +224,8 @@ pub(crate) struct Inner {
     pub draining: CancelToken,
     /// The runs that belong to this process and that nobody drives yet.
     pub ready: Mutex<HashMap<RunId, RunHandle>>,
-    /// Held for as long as the engine lives.
-    pub lock: OwnerLock,
+    /// Held for as long as the engine lives. An engine that only rehearses owns nothing and has none.
+    pub lock: Option<OwnerLock>,
 }
 
 impl std::fmt::Debug for Inner {
@@ -238,6 +238,24 @@ impl std::fmt::Debug for Inner {
 }
 
 impl Inner {
+    /// An engine without a state: what would be written is refused as closed, and nothing can be read.
+    pub fn without_state(registry: Registry, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            state_dir: PathBuf::new(),
+            clock,
+            start_behind_ms: 0,
+            registry,
+            writer: Writer::closed(),
+            readers: db::no_readers(),
+            events: broadcast::Sender::new(1),
+            owner_no: 0,
+            active: Mutex::new(HashMap::new()),
+            draining: CancelToken::new(),
+            ready: Mutex::new(HashMap::new()),
+            lock: None,
+        }
+    }
+
     /// Tells those who watch; costs nothing while nobody does.
     pub fn emit(&self, run_id: RunId, kind: impl FnOnce() -> EventKind) {
         if self.events.receiver_count() > 0 {
@@ -279,7 +297,7 @@ impl Engine {
             active: Mutex::new(HashMap::new()),
             draining: CancelToken::new(),
             ready: Mutex::new(HashMap::new()),
-            lock,
+            lock: Some(lock),
         });
         runner::clear_dead_locks(&inner).await;
         tokio::spawn(runner::keep_alive(Arc::downgrade(&inner), inner.clock.clone()));
@@ -331,6 +349,7 @@ impl Engine {
             workflow: new.workflow.clone(),
             version,
             input: new.input.clone(),
+            carry_before_top: None,
             fresh: true,
             crashed: false,
             resumed: false,
@@ -486,7 +505,7 @@ fn check_texts(run: &StartRun, input_bytes: usize) -> Result<(), EngineError> {
     Ok(())
 }
 
-fn check_mutation(by: &Mutation) -> Result<(), EngineError> {
+pub(crate) fn check_mutation(by: &Mutation) -> Result<(), EngineError> {
     check_text("the actor", &by.actor, KEY_LIMIT_BYTES)?;
     check_text("the reason", &by.reason, REASON_LIMIT_BYTES)
 }

@@ -119,6 +119,32 @@ pub enum EngineError {
         /// What was asked for.
         what: &'static str,
     },
+    /// Only a run that ended can be replayed.
+    #[error("run {run} is {state}; only a run that ended can be replayed")]
+    NotEnded {
+        /// The run.
+        run: RunId,
+        /// Its state.
+        state: RunState,
+    },
+    /// The run asked for no step of this name, or for several.
+    #[error("{step:?} names {} of run {run}, which asked for: {}", if *.several { "several steps" } else { "no step" }, .known.join(", "))]
+    UnknownStep {
+        /// The run.
+        run: RunId,
+        /// What was asked for.
+        step: String,
+        /// Whether it names more than one.
+        several: bool,
+        /// What the run asked for: place and name.
+        known: Vec<String>,
+    },
+    /// The input is none that the workflow reads.
+    #[error("{found}")]
+    InputRefused {
+        /// What the workflow says of it.
+        found: String,
+    },
     /// Another process works on the run.
     #[error("another process works on run {run} (process {pid} on {host})")]
     OwnedElsewhere {
@@ -163,6 +189,9 @@ impl ActivityError for EngineError {
             Self::TextTooLong { .. } => "engine.text_too_long",
             Self::IdempotencyConflict { .. } => "engine.idempotency_conflict",
             Self::WrongState { .. } => "engine.wrong_state",
+            Self::NotEnded { .. } => "engine.not_ended",
+            Self::UnknownStep { .. } => "engine.unknown_step",
+            Self::InputRefused { .. } => "engine.input_refused",
             Self::OwnedElsewhere { .. } => "engine.owned_elsewhere",
             Self::AlreadyDriven { .. } => "engine.already_driven",
             Self::Corrupt { .. } => "engine.corrupt",
@@ -182,6 +211,9 @@ impl ActivityError for EngineError {
             | Self::TextTooLong { .. }
             | Self::IdempotencyConflict { .. }
             | Self::WrongState { .. }
+            | Self::NotEnded { .. }
+            | Self::UnknownStep { .. }
+            | Self::InputRefused { .. }
             | Self::OwnedElsewhere { .. }
             | Self::AlreadyDriven { .. } => Disposition::Terminal,
         }
@@ -218,6 +250,26 @@ impl ActivityError for EngineError {
                     "it ended, and that never changes; start a new run"
                 }
             },
+            Self::NotEnded { state, .. } => match state {
+                RunState::Paused | RunState::Blocked => {
+                    "jobctl runs resume RUN lets it go on where it stands; jobctl runs cancel RUN --reason … ends it, and \
+                     then it can be replayed"
+                }
+                RunState::Queued
+                | RunState::Running
+                | RunState::Waiting
+                | RunState::Succeeded
+                | RunState::Failed
+                | RunState::Cancelled => {
+                    "wait for its end (jobctl runs show RUN says where it stands), or end it: jobctl runs cancel RUN \
+                     --reason …"
+                }
+            },
+            Self::UnknownStep { several: false, .. } => {
+                "give a step by its name, or by its place: jobctl runs show RUN names them"
+            }
+            Self::UnknownStep { several: true, .. } => "give its place, the number in front of its name",
+            Self::InputRefused { .. } => "jobctl runs show RUN --json has the input that the run began with",
             Self::OwnedElsewhere { .. } | Self::AlreadyDriven { .. } => "jobctl runs show RUN says where it stands",
             Self::Corrupt { .. } => "keep a copy of the state directory and report this",
         };

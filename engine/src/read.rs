@@ -8,7 +8,7 @@ use engine_rules::clock::Clock;
 use engine_rules::failure::Failure;
 use engine_rules::position::{Position, step_label};
 use engine_rules::state::{RunState, StepState};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{AssertSqlSafe, QueryBuilder, Row as _, Sqlite, SqlitePool};
@@ -20,7 +20,7 @@ use crate::id::RunId;
 use crate::owner::{is_alive, probe};
 
 /// A run, with all that is known of it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunRow {
     /// Its id.
     pub run_id: RunId,
@@ -77,7 +77,7 @@ pub struct RunRow {
 }
 
 /// A process that works on runs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnerRow {
     /// Its id.
     pub owner_id: String,
@@ -92,7 +92,7 @@ pub struct OwnerRow {
 }
 
 /// A step of a run, with all that is known of it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StepRow {
     /// Its place, as text.
     pub position: String,
@@ -145,7 +145,7 @@ pub struct StepRow {
 }
 
 /// An attempt of a step.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttemptRow {
     /// Which, from 1.
     pub attempt: u32,
@@ -164,7 +164,7 @@ pub struct AttemptRow {
 }
 
 /// What a person did to a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditRow {
     /// When.
     pub at_ms: i64,
@@ -177,7 +177,7 @@ pub struct AuditRow {
 }
 
 /// A run with its steps and what persons did to it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunDetail {
     /// The run.
     pub run: RunRow,

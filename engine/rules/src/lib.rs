@@ -11,6 +11,7 @@ pub mod failure;
 pub mod limits;
 pub mod position;
 pub mod recovery;
+pub mod replay;
 pub mod retry;
 pub mod state;
 pub mod token;

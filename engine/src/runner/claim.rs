@@ -194,6 +194,7 @@ fn handle(run: ClaimedRun, how: How) -> RunHandle {
         workflow: run.workflow,
         version: run.version,
         input: run.input,
+        carry_before_top: run.carry_before_top,
         fresh: matches!(how, How::Queued) && run.epoch == 1,
         crashed: matches!(how, How::Crashed | How::Resumed { crashed: true }),
         resumed: matches!(how, How::Resumed { .. }),
@@ -279,7 +280,8 @@ pub(super) async fn seize(
                     "UPDATE run SET state = ?1, owner_no = ?2, epoch = epoch + 1, failure = NULL, failed_step = NULL, \
                      pause_requested_at_ms = NULL WHERE run_no = ?3 AND epoch = ?4 \
                      AND state NOT IN ('succeeded', 'failed', 'cancelled') \
-                     RETURNING run_no, run_id, epoch, workflow, version, input, cancel_requested_at_ms",
+                     RETURNING run_no, run_id, epoch, workflow, version, input, cancel_requested_at_ms, \
+                     carry_before_top",
                 )
                 .bind(state.as_str())
                 .bind(owner_no)

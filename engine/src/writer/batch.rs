@@ -148,7 +148,7 @@ const TAKE: &str = concat!(
     "WHERE h.concurrency_key = q.concurrency_key AND h.state IN ",
     live!(),
     " AND (h.state <> 'queued' OR h.run_no < q.run_no))) ORDER BY q.run_no LIMIT $10) ",
-    "RETURNING 5, run_no, run_id, epoch, workflow, version, input, cancel_requested_at_ms;"
+    "RETURNING 5, run_no, run_id, epoch, workflow, version, input, cancel_requested_at_ms, carry_before_top;"
 );
 
 /// The rows of one transaction.

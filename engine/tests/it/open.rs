@@ -74,6 +74,7 @@ fn every_migration_of_the_folder_is_known_and_none_has_changed() {
     const KNOWN: &[(&str, &str)] = &[
         ("0001_core.sql", "ac421ac7471035e9df789fd469c200659bb473e88f68a819876ff47fb2ff5dc2"),
         ("0002_waiting.sql", "e5d1a35441b94e7e37e4b9d3c4b143e3e34ee5e25d7640a2675765fe814d27f5"),
+        ("0005_replay.sql", "64eda3d003dab3a9801b5f3e0af7f1ce41fd6de0d09a984a25c2454932dbdf26"),
     ];
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../migrations");
     let mut names: Vec<_> = std::fs::read_dir(&folder)
