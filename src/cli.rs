@@ -5,6 +5,8 @@ mod edition;
 mod init;
 mod inventory;
 mod publish;
+mod rehearse;
+mod replay;
 mod runs;
 
 use clap::CommandFactory as _;

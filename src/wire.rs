@@ -59,7 +59,8 @@ impl World {
         ))
     }
 
-    fn registry(&self) -> Registry {
+    /// Every workflow and activity of this program.
+    pub fn registry(&self) -> Registry {
         let deps = self.publish_deps();
         let mut registry = Registry::new();
         registry.workflow(
@@ -72,6 +73,8 @@ impl World {
             workflows::discard::VERSION,
             workflows::discard::discard::<EngineContext>,
         );
+        // A sealed edition is never written again: what begins at its seal or before it makes another.
+        registry.mints(workflows::publish::NAME, "open", "seal");
         macro_rules! activity {
             ($name:expr, $function:path) => {{
                 let deps = deps.clone();
@@ -95,11 +98,19 @@ pub fn engine_error(error: &engine::EngineError) -> Ended {
     let mut ended = Ended::from(error.to_failure());
     if let engine::EngineError::WrongState { run, .. }
     | engine::EngineError::OwnedElsewhere { run, .. }
+    | engine::EngineError::NotEnded { run, .. }
+    | engine::EngineError::UnknownStep { run, .. }
     | engine::EngineError::AlreadyDriven { run } = error
     {
         ended.failure.hint = ended.failure.hint.map(|hint| with_run(&hint, *run));
     }
-    let is_usage = matches!(error, engine::EngineError::UnknownRun { .. } | engine::EngineError::AmbiguousRun { .. });
+    let is_usage = matches!(
+        error,
+        engine::EngineError::UnknownRun { .. }
+            | engine::EngineError::AmbiguousRun { .. }
+            | engine::EngineError::UnknownStep { .. }
+            | engine::EngineError::InputRefused { .. }
+    );
     if is_usage { ended.with_exit(Exit::Usage) } else { ended }
 }
 

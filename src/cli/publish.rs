@@ -186,14 +186,23 @@ fn source(world: &World, product_id: &ProductId, args: &Publish) -> Result<Sourc
             ))
         });
     }
-    if args.source.len() > 2 {
+    codr(&args.source, &args.metadata)
+}
+
+/// A full table as a person names it: its files, at most one a language, and its metadata.
+///
+/// # Errors
+/// Too many files, or a path that no run can record.
+pub fn codr<P: AsRef<Path>>(files: &[P], metadata: &[P]) -> Result<SourceInput, Ended> {
+    if files.len() > 2 {
         return Err(Ended::usage(format!(
             "--source was given {} times; expected once, or twice of which one is French",
-            args.source.len()
+            files.len()
         ))
         .with_hint("give one --source per language"));
     }
-    let absolute = |path: &Path| {
+    let absolute = |path: &P| {
+        let path = path.as_ref();
         let path = std::path::absolute(path).map_err(|error| Ended::usage(format!("{}: {error}", path.display())))?;
         path.to_str().map(str::to_owned).ok_or_else(|| {
             Ended::usage(format!(
@@ -204,8 +213,8 @@ fn source(world: &World, product_id: &ProductId, args: &Publish) -> Result<Sourc
         })
     };
     Ok(SourceInput::Codr {
-        files: args.source.iter().map(|path| absolute(path)).collect::<Result<_, _>>()?,
-        metadata: args.metadata.iter().map(|path| absolute(path)).collect::<Result<_, _>>()?,
+        files: files.iter().map(absolute).collect::<Result<_, _>>()?,
+        metadata: metadata.iter().map(absolute).collect::<Result<_, _>>()?,
     })
 }
 

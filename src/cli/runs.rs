@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 
 use super::cancelled::{Remains, take_back};
 use super::publish::{stay, with_run};
+use super::rehearse::rehearse;
+use super::replay::replay;
 use crate::args::{Runs, RunsList};
 use crate::exit::{Ended, Exit};
 use crate::output::{Output, duration, moment, short};
@@ -31,6 +33,11 @@ pub async fn runs(world: &World, out: Output, args: Runs) -> Result<Exit, Ended>
             }
         }
         Runs::Cancel { run, reason } => cancel(world, out, &run, reason).await,
+        Runs::Replay(args) => {
+            let (_, run_id) = named(world, &args.run).await?;
+            replay(world, out, run_id, args).await
+        }
+        Runs::Rehearse { histories } => rehearse(world, out, &histories).await,
     }
 }
 
@@ -119,6 +126,7 @@ fn run_json(run: &RunRow) -> Value {
         "reason": run.reason,
         "concurrency_key": run.concurrency_key,
         "origin_run_id": run.origin_run_id.as_ref().map(ToString::to_string),
+        "origin_step": run.origin_step,
         "epoch": run.epoch,
         "owner": run.owner.as_ref().map(|owner| json!({
             "owner_id": owner.owner_id, "pid": owner.pid, "host": owner.host, "alive": owner.alive,
@@ -142,6 +150,7 @@ fn step_json(step: &StepRow) -> Value {
         "input_digest": step.input_digest,
         "output": step.output,
         "failure": step.failure,
+        "carried_from": step.carried_from,
         "attempt": step.attempt,
         "started_at": instant(step.started_at_ms),
         "ended_at": step.ended_at_ms.map(instant),
@@ -159,7 +168,7 @@ fn step_json(step: &StepRow) -> Value {
 }
 
 /// The run that `text` names: an id, a beginning or an end of one, or both with `…` between.
-async fn find(reader: &Reader, text: &str) -> Result<RunId, Ended> {
+pub(super) async fn find(reader: &Reader, text: &str) -> Result<RunId, Ended> {
     let (beginning, end) = text.split_once('…').or_else(|| text.split_once("...")).unwrap_or((text, ""));
     match reader.find(text).await {
         Ok(run) => return Ok(run),
@@ -209,6 +218,9 @@ fn tell(out: Output, detail: &RunDetail) {
     let product = run.labels.get("product").map(|product| format!(" {product}")).unwrap_or_default();
     out.line(format!("{}{product}  run {}  {}", run.workflow, run.run_id, state(run)));
     out.line(format!("  begun {} by {}{}", moment(run.created_at_ms), run.actor, because(run.reason.as_deref())));
+    if let (Some(origin), Some(step)) = (run.origin_run_id, &run.origin_step) {
+        out.line(format!("  replays run {origin} from {step}"));
+    }
     if let (Some(started), Some(ended)) = (run.started_at_ms, run.ended_at_ms) {
         out.line(format!("  ended {}, after {}", moment(ended), duration(us(ended - started))));
     }
@@ -221,6 +233,10 @@ fn tell(out: Output, detail: &RunDetail) {
     let end = run.ended_at_ms.or_else(|| detail.steps.iter().filter_map(|s| s.ended_at_ms).max()).unwrap_or(begun);
     for step in &detail.steps {
         let what = step.output.as_ref().map(|output| summary(&step.name, output)).unwrap_or_default();
+        let what = match &step.carried_from {
+            Some(maker) => format!("carried over from {}  {what}", short(maker)),
+            None => what,
+        };
         out.line(
             format!(
                 "  {:<17}{:<10}{:>9}  {}  {what}",

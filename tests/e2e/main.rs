@@ -11,3 +11,4 @@ mod layers;
 mod publish;
 mod real_files;
 mod refusals;
+mod replay;
