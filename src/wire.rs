@@ -10,6 +10,7 @@ use catalog_rules::contracts::{edition as edition_contract, publish as contract}
 use engine::{Engine, EngineConfig, EngineContext, Registry, SystemClock};
 use engine_rules::clock::Clock;
 use engine_rules::failure::ActivityError;
+use engine_rules::state::RunState;
 
 use crate::cli::with_run;
 use crate::config::Config;
@@ -111,7 +112,13 @@ pub fn engine_error(error: &engine::EngineError) -> Ended {
             | engine::EngineError::UnknownStep { .. }
             | engine::EngineError::InputRefused { .. }
     );
-    if is_usage { ended.with_exit(Exit::Usage) } else { ended }
+    let exit = match error {
+        engine::EngineError::NotEnded { state: RunState::Paused | RunState::Blocked, .. } => Exit::Blocked,
+        engine::EngineError::NotEnded { .. } => Exit::Busy,
+        _ if is_usage => Exit::Usage,
+        _ => ended.exit,
+    };
+    ended.with_exit(exit)
 }
 
 fn duck_settings(config: &Config) -> DuckSettings {

@@ -6,6 +6,7 @@
 mod support;
 
 mod commands;
+mod corpus;
 mod damage;
 mod layers;
 mod publish;
