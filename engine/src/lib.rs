@@ -56,7 +56,7 @@ pub use events::{Event, EventKind, Events};
 pub use id::RunId;
 pub use read::{AttemptRow, AuditRow, OwnerRow, Reader, RunDetail, RunFilter, RunRow, StepRow};
 pub use registry::{Registry, WorkflowFn};
-pub use runner::{Difference, PlannedStep, Rehearsal, ReplayFrom, ReplayPlan};
+pub use runner::{Difference, History, PlannedStep, Rehearsal, ReplayFrom, ReplayPlan};
 
 type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 

@@ -30,7 +30,7 @@ use crate::writer::{RunChange, RunWrite};
 pub(crate) use claim::{interrupted, resume, take_over};
 pub(crate) use orders::{cancel, pause};
 pub(crate) use owners::{clear_dead_locks, end_owner, keep_alive, register_owner};
-pub use rehearsal::{Difference, Rehearsal};
+pub use rehearsal::{Difference, History, Rehearsal};
 pub use replay::{PlannedStep, ReplayFrom, ReplayPlan};
 
 /// Marks a run as worked on in this process, for as long as it is held.

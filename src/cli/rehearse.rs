@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use engine::{EngineError, Reader, Rehearsal, RunDetail};
+use engine::{EngineError, History, Reader, Rehearsal};
 use serde_json::{Value, json};
 
 use super::publish::with_run;
@@ -32,7 +32,7 @@ pub async fn rehearse(world: &World, out: Output, histories: &[String]) -> Resul
     Ok(exit)
 }
 
-async fn read(world: &World, name: &str) -> Result<RunDetail, Ended> {
+async fn read(world: &World, name: &str) -> Result<History, Ended> {
     let path = Path::new(name);
     if path.is_file() || path.extension().is_some_and(|extension| extension == "json") {
         let bytes = std::fs::read(path).map_err(|error| Ended::usage(format!("{name} cannot be read: {error}")))?;
@@ -49,7 +49,7 @@ async fn read(world: &World, name: &str) -> Result<RunDetail, Ended> {
         Err(error) => return Err(engine_error(&error)),
     };
     let run_id = super::runs::find(&reader, name).await?;
-    reader.run(run_id).await.map_err(|error| engine_error(&error))
+    reader.run(run_id).await.map(History::from).map_err(|error| engine_error(&error))
 }
 
 fn tell(out: Output, name: &str, rehearsal: &Rehearsal) {

@@ -8,6 +8,7 @@ use engine_rules::digest::canonical_json;
 use engine_rules::failure::Failure;
 use engine_rules::position::Position;
 use engine_rules::state::{RunState, StepState};
+use serde::{Deserialize, Serialize};
 
 use super::{definition_missing, ended_early};
 use crate::catch::Caught;
@@ -16,8 +17,23 @@ use crate::control::RunControl;
 use crate::engine::Inner;
 use crate::id::RunId;
 use crate::journal::Recorded;
-use crate::read::{RunDetail, StepRow};
+use crate::read::{RunDetail, RunRow, StepRow};
 use crate::registry::{Registry, WorkflowEnd, panicked};
+
+/// What a rehearsal needs of a run. A [`RunDetail`] has it, and so has the JSON of an exported run, whatever else it holds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct History {
+    /// The run.
+    pub run: RunRow,
+    /// Its steps, in the order of their places.
+    pub steps: Vec<StepRow>,
+}
+
+impl From<RunDetail> for History {
+    fn from(detail: RunDetail) -> Self {
+        Self { run: detail.run, steps: detail.steps }
+    }
+}
 
 /// What a rehearsal came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,7 +67,7 @@ impl Registry {
     /// Runs the definition that `history` began under against what it recorded, and says whether it asks for the same and,
     /// for a run that ended, whether it ends so. Nothing is carried out and nothing written; no state is needed. Needs a
     /// tokio runtime.
-    pub async fn rehearse(&self, clock: Arc<dyn Clock>, history: &RunDetail) -> Rehearsal {
+    pub async fn rehearse(&self, clock: Arc<dyn Clock>, history: &History) -> Rehearsal {
         let run = &history.run;
         let kept: Vec<&StepRow> = history.steps.iter().filter(|step| step.state != StepState::Abandoned).collect();
         let mut rehearsal = Rehearsal {
@@ -134,7 +150,7 @@ fn mismatch(message: String) -> Option<Difference> {
 }
 
 /// The workflow asks for more than is recorded: so does a run that has not ended, or was ended by a person.
-fn goes_on(history: &RunDetail, asks_for: &str) -> Option<Difference> {
+fn goes_on(history: &History, asks_for: &str) -> Option<Difference> {
     match history.run.state {
         RunState::Succeeded | RunState::Failed => mismatch(format!(
             "the workflow does not end where the journal has its end: recorded the end, requested {asks_for}"
@@ -150,7 +166,7 @@ fn goes_on(history: &RunDetail, asks_for: &str) -> Option<Difference> {
 
 /// The workflow returned.
 fn ends(
-    history: &RunDetail,
+    history: &History,
     ctx: &EngineContext,
     returned: Result<Result<String, WorkflowEnd>, String>,
 ) -> Option<Difference> {

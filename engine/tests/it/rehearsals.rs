@@ -12,7 +12,7 @@ use crate::support::{QUICK, detail, jane, open, start};
 async fn rehearse(registry: &Registry, history: &RunDetail) -> Rehearsal {
     // As it is exported and read back.
     let text = serde_json::to_string(history).expect("it is JSON");
-    let history: RunDetail = serde_json::from_str(&text).expect("it reads back");
+    let history: engine::History = serde_json::from_str(&text).expect("it reads back");
     registry.rehearse(Arc::new(SystemClock::new()), &history).await
 }
 
