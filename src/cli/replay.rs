@@ -25,7 +25,7 @@ pub async fn replay(world: &World, out: Output, run_id: RunId, args: RunsReplay)
     let engine = world.engine().await?;
     let origin = engine.reader().run(run_id).await.map_err(|error| engine_error(&error))?.run;
     let input = changed(&origin.workflow, origin.input.clone(), &args.set)?;
-    let reason = args.reason.unwrap_or_else(|| "jobctl runs replay --dry-run".to_owned());
+    let reason = args.reason.unwrap_or_else(|| "a dry run".to_owned());
     let from = ReplayFrom { step: args.from, input: Some(input), detached: args.detach };
     let cause = Cause { actor: world.actor.clone(), reason: reason.clone() };
     let (from, plan) = caused(&engine, run_id, from, &cause).await?;

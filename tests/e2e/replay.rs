@@ -22,8 +22,9 @@ fn failed_at_build() -> (Env, String) {
     Table::new(PRODUCT, 6).write_zip(&env.path("first.zip"));
     env.publish(PRODUCT, &env.path("first.zip"));
     damaged().write_zip(&env.path("table.zip"));
-    env.jobctl(["run", "publish", "--product", PRODUCT, "--source", "table.zip"]).exits(1).says(&["line 37", "10.7"]);
+    let failed = env.jobctl(["run", "publish", "--product", PRODUCT, "--source", "table.zip"]).exits(1);
     let run = newest(&env);
+    failed.says(&["line 37", "10.7", &format!("jobctl runs replay {run} --from resolve_source --set source=PATH")]);
     (env, run)
 }
 

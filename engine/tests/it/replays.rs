@@ -1,18 +1,17 @@
 //! A run that ended is replayed from one of its steps (DESIGN §2.2, Replay).
 
-use std::path::Path;
+mod identities;
+mod sections;
 
 use engine::{
-    Engine, EngineContext, EngineError, KeyPolicy, Outcome, Registry, ReplayFrom, RunDetail, RunFilter, RunId, Start,
-    StartRun,
+    Engine, EngineContext, EngineError, KeyPolicy, Outcome, ReplayFrom, RunDetail, RunFilter, RunId, Start, StartRun,
 };
 use engine_rules::context::{Context, Interrupt, StepDef};
-use engine_rules::failure::Disposition;
 use engine_rules::state::{RunState, StepState};
 use serde_json::{Value, json};
 
 use crate::child::{Order, aborts, log, work_registry};
-use crate::support::{Broken, Log, QUICK, blocked, detail, jane, open, outsider, start, succeeded};
+use crate::support::{Log, QUICK, detail, jane, open, outsider, start, succeeded};
 
 fn at(step: &str) -> ReplayFrom {
     ReplayFrom { step: step.to_owned(), input: None, detached: false }
@@ -288,222 +287,6 @@ async fn a_run_whose_definition_version_is_older_is_replayed_under_the_newest() 
     assert_eq!(carried(&detail(&engine, run).await), ["first"]);
 }
 
-// An identity: `open` mints it, `build` and `seal` work on it, and the seal does not name the source.
-
-const OPEN: StepDef<(), String> = StepDef::new("open", "made.open", QUICK);
-const RESOLVE: StepDef<String, String> = StepDef::new("resolve", "made.resolve", QUICK);
-const BUILD: StepDef<(String, String), ()> = StepDef::new("build", "made.build", QUICK);
-const SEAL: StepDef<String, ()> = StepDef::new("seal", "made.seal", QUICK);
-const CHECK: StepDef<String, String> = StepDef::new("check", "made.check", QUICK);
-
-async fn make(ctx: &mut EngineContext, source: String) -> Result<String, Interrupt> {
-    let id = ctx.step(&OPEN, &()).await?;
-    let resolved = ctx.step(&RESOLVE, &source).await?;
-    ctx.step(&BUILD, &(id.clone(), resolved)).await?;
-    ctx.step(&SEAL, &id).await?;
-    ctx.step(&CHECK, &id).await
-}
-
-/// What is sealed stands as a file named by its id, which holds its source; a seal never comes twice.
-fn making(folder: &Path) -> Registry {
-    let mut registry = Registry::new();
-    registry.workflow("make", 1, make).mints("make", "open", "seal");
-    let (log, made) = (log(folder), folder.to_owned());
-    registry.activity("made.open", |_ctx, (): ()| async {
-        Ok::<_, Broken>(engine_rules::clock::Clock::new_id(&engine::SystemClock::new()).to_string())
-    });
-    let bodies = log.clone();
-    registry.activity("made.resolve", move |_ctx, source: String| {
-        bodies.add("resolve");
-        async move { Ok::<_, Broken>(source) }
-    });
-    let to = made.clone();
-    registry.blocking_activity("made.build", move |_ctx, (id, source): (String, String)| {
-        if to.join(&id).exists() {
-            return Err(Broken("it is sealed", Disposition::Terminal));
-        }
-        if source == "bad" {
-            return Err(Broken("a damaged source", Disposition::Terminal));
-        }
-        std::fs::write(to.join(format!("{id}.building")), source).expect("it is written");
-        Ok(())
-    });
-    let to = made.clone();
-    registry.blocking_activity("made.seal", move |_ctx, id: String| {
-        std::fs::rename(to.join(format!("{id}.building")), to.join(&id)).expect("it was built");
-        Ok::<_, Broken>(())
-    });
-    registry.blocking_activity("made.check", move |_ctx, id: String| {
-        Ok::<_, Broken>(format!("{id} {}", std::fs::read_to_string(made.join(&id)).expect("it was sealed")))
-    });
-    registry
-}
-
-fn output(detail: &RunDetail, label: &str) -> Value {
-    detail.steps.iter().find(|step| step.label == label).and_then(|step| step.output.clone()).expect("an output")
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_identity_is_minted_anew_until_it_is_used_up() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let engine = open(folder.path(), making(folder.path())).await;
-    let origin = ended(&engine, "make", json!("good")).await;
-    let minted = output(&detail(&engine, origin).await, "open");
-    for (step, plan, is_kept) in [
-        ("open", "+open +resolve +build +seal +check", false),
-        ("resolve", "+open +resolve +build +seal +check", false),
-        ("build", "+open =resolve +build +seal +check", false),
-        ("seal", "+open =resolve +build +seal +check", false),
-        ("check", "=open =resolve =build =seal +check", true),
-    ] {
-        assert_eq!(planned(&engine, origin, &at(step)).await, plan, "from {step}");
-        let run = replay(&engine, origin, &at(step)).await;
-        let done = succeeded(driven(&engine, run).await);
-        let seen = detail(&engine, run).await;
-        let id = output(&seen, "open");
-        assert_eq!(id == minted, is_kept, "from {step}");
-        assert_eq!(done, json!(format!("{} good", id.as_str().expect("a text"))));
-        let marks: Vec<_> = plan.split(' ').filter_map(|step| step.strip_prefix('=')).collect();
-        assert_eq!(carried(&seen), marks, "as planned, from {step}");
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn what_follows_a_changed_input_is_carried_out_anew_also_where_its_own_input_is_the_same() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let engine = open(folder.path(), making(folder.path())).await;
-    let origin = ended(&engine, "make", json!("good")).await;
-    let minted = output(&detail(&engine, origin).await, "open");
-    let other = ReplayFrom { input: Some(json!("better")), ..at("check") };
-    assert_eq!(planned(&engine, origin, &other).await, "+open +resolve +build +seal +check");
-    let run = replay(&engine, origin, &other).await;
-    let done = succeeded(driven(&engine, run).await);
-    let seen = detail(&engine, run).await;
-    assert!(done.as_str().is_some_and(|done| done.ends_with(" better")), "{done}");
-    assert_ne!(output(&seen, "open"), minted, "what was sealed is not sealed again");
-    assert_eq!((seen.run.input, seen.run.origin_step.as_deref()), (json!("better"), Some("check")));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_step_that_failed_is_replayed_with_its_source_mended() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let engine = open(folder.path(), making(folder.path())).await;
-    let origin = ended(&engine, "make", json!("bad")).await;
-    assert_eq!(detail(&engine, origin).await.run.failed_step.as_deref(), Some("build"));
-    assert_eq!(planned(&engine, origin, &at("build")).await, "+open =resolve +build …", "it may succeed this time");
-    let again = replay(&engine, origin, &at("build")).await;
-    assert!(matches!(driven(&engine, again).await, Outcome::Failed { .. }));
-    let mended = ReplayFrom { input: Some(json!("good")), ..at("resolve") };
-    let run = replay(&engine, again, &mended).await;
-    assert!(succeeded(driven(&engine, run).await).as_str().is_some_and(|done| done.ends_with(" good")));
-}
-
-/// After a probe that this program has and the origin had not, the source is another.
-async fn make_after_probe(ctx: &mut EngineContext, _source: String) -> Result<String, Interrupt> {
-    let id = ctx.step(&OPEN, &()).await?;
-    let probe: StepDef<String, String> = StepDef::new("probe", "made.resolve", QUICK);
-    let probed = ctx.step(&probe, &"better".to_owned()).await?;
-    let resolved = ctx.step(&RESOLVE, &probed).await?;
-    ctx.step(&BUILD, &(id.clone(), resolved)).await?;
-    ctx.step(&SEAL, &id).await?;
-    ctx.step(&CHECK, &id).await
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_carried_identity_that_was_used_up_is_not_built_on_again() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let engine = open(folder.path(), making(folder.path())).await;
-    let origin = ended(&engine, "make", json!("good")).await;
-    engine.close().await;
-    let mut registry = making(folder.path());
-    registry.workflow("make", 2, make_after_probe);
-    let engine = open(folder.path(), registry).await;
-    let run = replay(&engine, origin, &at("check")).await;
-    let failure = blocked(driven(&engine, run).await);
-    assert_eq!(failure.code, "engine.identity_used_up");
-    for word in ["resolve", "open", "seal"] {
-        assert!(failure.message.contains(word), "{}", failure.message);
-    }
-    let earlier = replay(&engine, origin, &at("seal")).await;
-    assert!(succeeded(driven(&engine, earlier).await).as_str().is_some_and(|done| done.ends_with(" better")));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_section_is_carried_over_whole_with_the_iteration_that_it_had() {
-    let folder = tempfile::tempdir().expect("a folder");
-    aborts(folder.path(), &Order::Run { workflow: "locked".to_owned(), point: "test.second".to_owned(), hit: 1 });
-    let log = log(folder.path());
-    let engine = open(folder.path(), work_registry(&log)).await;
-    let origin = engine.interrupted().await.expect("they are listed")[0];
-    assert_eq!(succeeded(driven(&engine, origin).await), json!([2, [3, 4, 5]]));
-    let run = replay(&engine, origin, &at("third")).await;
-    assert_eq!(succeeded(driven(&engine, run).await), json!([2, [3, 4, 6]]));
-    let seen = detail(&engine, run).await;
-    let made = Some(origin.to_string());
-    let expected: Vec<_> =
-        ["new_id", "now", "locked#2 section", "locked#2.first", "locked#2.second", "locked#2 section_end"]
-            .map(|label| (label, made.clone()))
-            .into_iter()
-            .chain([("third", None)])
-            .collect();
-    assert_eq!(makers(&seen), expected);
-    // A step of the section, also of an abandoned iteration, stands for its beginning.
-    for step in ["locked", "locked#2.second", "locked.first", "second", "3", "3#2.2"] {
-        assert_eq!(planned(&engine, origin, &at(step)).await, "=new_id =now +locked …", "from {step}");
-    }
-    let run = replay(&engine, origin, &at("second")).await;
-    assert_eq!(succeeded(driven(&engine, run).await), json!([1, [7, 8, 9]]), "a fresh section, from its beginning");
-    let seen = detail(&engine, run).await;
-    assert_eq!((carried(&seen), seen.run.origin_step.as_deref()), (vec!["new_id", "now"], Some("locked")));
-}
-
-async fn locked_differently(ctx: &mut EngineContext, _input: ()) -> Result<(u32, Vec<usize>), Interrupt> {
-    ctx.new_id().await?;
-    ctx.now_ms().await?;
-    let iteration = ctx.begin_section("locked").await?;
-    let first = ctx.step(&FIRST, &()).await?;
-    let second = ctx.step(&SECOND, &(first + 100)).await?;
-    ctx.end_section().await?;
-    let third = ctx.step(&THIRD, &second).await?;
-    Ok((iteration, vec![first, second, third]))
-}
-
-async fn probed_and_locked_differently(ctx: &mut EngineContext, _input: ()) -> Result<(u32, Vec<usize>), Interrupt> {
-    ctx.step(&PROBE, &()).await?;
-    locked_differently(ctx, ()).await
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_section_that_would_differ_is_carried_out_anew_or_asks_a_person() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let log = log(folder.path());
-    let engine = open(folder.path(), work_registry(&log)).await;
-    let origin = ended(&engine, "locked", json!(null)).await;
-    engine.close().await;
-    let mut registry = work_registry(&log);
-    registry.workflow("locked", 2, locked_differently);
-    let engine = open(folder.path(), registry).await;
-    assert_eq!(planned(&engine, origin, &at("third")).await, "=new_id =now +locked …");
-    let run = replay(&engine, origin, &at("third")).await;
-    assert_eq!(succeeded(driven(&engine, run).await), json!([1, [4, 5, 6]]));
-    engine.close().await;
-    // Where it cannot be told beforehand: what the probe gives is not known.
-    let mut registry = work_registry(&log);
-    registry.workflow("locked", 2, probed_and_locked_differently);
-    let engine = open(folder.path(), registry).await;
-    let run = replay(&engine, origin, &at("third")).await;
-    let failure = blocked(driven(&engine, run).await);
-    assert_eq!(failure.code, "engine.carried_section_differs");
-    for word in ["locked", &origin.to_string(), "the input differs"] {
-        assert!(failure.message.contains(word), "{word} is not in {}", failure.message);
-    }
-    assert!(failure.hint.is_some_and(|hint| hint.contains(&format!("jobctl runs replay {origin} --from locked"))));
-    let lines = log.lines();
-    engine.resume(run, &jane()).await.expect("it is resumed");
-    assert_eq!(blocked(driven(&engine, run).await).code, "engine.carried_section_differs", "and again");
-    assert_eq!(log.lines(), lines, "nothing of it ran");
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn times_ids_waits_and_a_failure_that_was_answered_are_carried_over_byte_for_byte() {
     async fn waits(ctx: &mut EngineContext, _input: ()) -> Result<(i64, String, String, usize), Interrupt> {
@@ -588,6 +371,23 @@ async fn an_origin_that_is_gone_carries_nothing_and_the_replay_still_ends() {
         .expect("it goes");
     assert_eq!(succeeded(driven(&engine, run).await), json!([4, 5, 6]));
     assert!(matches!(engine.replay(origin, &at("first"), &jane()).await, Err(EngineError::UnknownRun { .. })));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replay_that_another_owner_took_over_carries_nothing_over_any_more() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = log(folder.path());
+    let engine = open(folder.path(), work_registry(&log)).await;
+    let origin = ended(&engine, "work", json!(null)).await;
+    let run = replay(&engine, origin, &at("third")).await;
+    let mut database = outsider(folder.path()).await;
+    sqlx::query("UPDATE run SET epoch = epoch + 1 WHERE run_id = ?")
+        .bind(run.to_string())
+        .execute(&mut database)
+        .await
+        .expect("it is another's");
+    assert_eq!(driven(&engine, run).await, Outcome::Fenced);
+    assert!(detail(&engine, run).await.steps.is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
