@@ -172,7 +172,7 @@ fn tell_plan(out: Output, plan: &ReplayPlan) {
     });
     out.table(["STEP", "WHAT"], rows.collect());
     if !plan.is_whole {
-        out.line("  … and carry out what follows, which that decides");
+        out.line("  … and then what follows from these");
     }
 }
 

@@ -207,6 +207,7 @@ async fn show(world: &World, out: Output, run: &str) -> Result<Exit, Ended> {
             "steps": detail.steps.iter().map(step_json).collect::<Vec<_>>(),
             "audit": detail.audit.iter().map(|row| json!({
                 "at": instant(row.at_ms), "actor": row.actor, "action": row.action, "reason": row.reason,
+                "details": row.details,
             })).collect::<Vec<_>>(),
         }),
     );
@@ -273,7 +274,9 @@ fn tell(out: Output, detail: &RunDetail) {
         }
     }
     for row in &detail.audit {
-        out.line(format!("  {} {} by {}: {}", moment(row.at_ms), row.action, row.actor, row.reason));
+        let to = row.details.as_ref().and_then(|details| details["run_id"].as_str());
+        let to = to.filter(|to| *to != run.run_id.to_string()).map(|to| format!(" as run {to}")).unwrap_or_default();
+        out.line(format!("  {} {}{to} by {}: {}", moment(row.at_ms), row.action, row.actor, row.reason));
     }
 }
 
