@@ -43,8 +43,9 @@ nightly: setup nextest ## the long tests
 
 bench: bench-engine bench-edition ## all benchmarks, one JSON line a case
 
-bench-engine: setup ## the engine: steps a second, latency, resume
+bench-engine: setup ## the engine: steps a second, latency, resume; the purge of a million runs
 	@cargo bench --locked --quiet -p engine --bench engine
+	@cargo bench --locked --quiet -p engine --bench purge
 
 bench-edition: setup ## an edition of a million rows: build, seal by phase, check
 	@cargo bench --locked --quiet -p activities --bench edition

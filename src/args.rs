@@ -45,6 +45,11 @@ pub enum Command {
     /// The runs: what they did, and what to do with those that stopped
     #[command(subcommand)]
     Runs(Runs),
+    /// Carry out what waits in the queue and what dead processes left, until it is told to end (SIGINT or SIGTERM)
+    Serve(Serve),
+    /// The schedules of jobctl.toml: when they fire, and what became of their ticks
+    #[command(subcommand)]
+    Schedules(Schedules),
     /// Read the Inventory: which edition of each product is live, and how that came to be
     #[command(subcommand)]
     Inventory(Inventory),
@@ -85,6 +90,14 @@ pub enum Run {
     Publish(Publish),
 }
 
+/// The words after `jobctl run`, as a schedule has them.
+#[derive(Debug, Parser)]
+#[command(name = "jobctl run", no_binary_name = true, disable_help_flag = true, disable_help_subcommand = true)]
+pub struct RunWords {
+    #[command(subcommand)]
+    pub run: Run,
+}
+
 #[derive(Debug, Args)]
 pub struct Publish {
     /// The product, such as 14100287
@@ -105,6 +118,22 @@ pub struct Publish {
     /// Wait for a run of the same product to end instead of exiting with 4
     #[arg(long)]
     pub wait: bool,
+    /// Leave the run to jobctl serve instead of staying with it; with --wait also behind a run of the same product
+    #[arg(long)]
+    pub detach: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Serve {
+    /// How many runs are at work at once at most; those that wait do not count
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub in_flight: u32,
+    /// How long steps at work may take to end once it is told to end
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(0..=86_400))]
+    pub grace: u32,
+    /// Print a JSON object for each thing that happens, one a line, instead of text
+    #[arg(long, conflicts_with = "json")]
+    pub jsonl: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -123,14 +152,25 @@ pub enum Runs {
         /// Why, for the audit
         #[arg(long)]
         reason: Option<String>,
+        /// Put a paused or blocked run into the queue for jobctl serve instead of staying with it
+        #[arg(long, requires = "run")]
+        detach: bool,
+    },
+    /// Follow a run of any process, and end with its exit code when it ends or stops for a person
+    Watch {
+        /// The run
+        run: String,
+        /// Print a JSON object for each thing that happens, one a line, instead of text
+        #[arg(long, conflicts_with = "json")]
+        jsonl: bool,
     },
     /// End a run that has not ended; what it has not recorded by then is never recorded
     Cancel {
         /// The run
         run: String,
-        /// Why, for the audit
+        /// Why, for the audit; asked for at a terminal
         #[arg(long)]
-        reason: String,
+        reason: Option<String>,
     },
     /// Begin anew at a step of a run that ended, with the results before it carried over
     Replay(RunsReplay),
@@ -140,6 +180,68 @@ pub enum Runs {
         #[arg(required = true, value_name = "RUN|FILE")]
         histories: Vec<String>,
     },
+    /// Hold a run: it stops before its next step, or at once where it waits, until runs resume
+    Pause {
+        /// The run
+        run: String,
+        /// Why, for the audit; asked for at a terminal
+        #[arg(long)]
+        reason: Option<String>,
+    },
+    /// Send a run what it waits for
+    Signal {
+        /// The run
+        run: String,
+        /// The signal's name, as runs show tells what the run waits for
+        name: String,
+        /// What goes with it, as JSON
+        #[arg(long, value_name = "JSON")]
+        payload: Option<String>,
+        /// Why, for the audit; asked for at a terminal
+        #[arg(long)]
+        reason: Option<String>,
+    },
+    /// Write a run as one JSON document: all that show knows of it
+    Export {
+        /// The run
+        run: String,
+        /// The file to write, which must not be there yet; without it, standard output
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Read an exported run into this state, for show alone: it never goes on here
+    Import(RunsImport),
+    /// Delete finished runs that are old enough; a run stays while it, its parent, its children or a replay of it are not
+    /// finished
+    Purge(RunsPurge),
+}
+
+#[derive(Debug, Args)]
+pub struct RunsImport {
+    /// The file that jobctl runs export wrote, of at most 32 MiB
+    pub file: PathBuf,
+    /// Put it in the place of what was imported of the same run before
+    #[arg(long)]
+    pub replace: bool,
+    /// Why, for the audit
+    #[arg(long)]
+    pub reason: String,
+}
+
+#[derive(Debug, Args)]
+pub struct RunsPurge {
+    /// Runs that ended longer ago than this, such as 90d, 12h or 6mo; without it, as [retention] in jobctl.toml says
+    #[arg(long, value_name = "SPAN")]
+    pub older_than: Option<String>,
+    /// Also those that failed; without it, --older-than leaves them
+    #[arg(long, requires = "older_than")]
+    pub failed_too: bool,
+    /// Count what would go, and delete nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Why, for the audit
+    #[arg(long, required_unless_present = "dry_run")]
+    pub reason: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -153,8 +255,8 @@ pub struct RunsReplay {
     /// Another input, such as source=PATH; again for further ones
     #[arg(long = "set", value_name = "INPUT=VALUE")]
     pub set: Vec<String>,
-    /// Why, for the audit
-    #[arg(long, required_unless_present = "dry_run")]
+    /// Why, for the audit; asked for at a terminal
+    #[arg(long)]
     pub reason: Option<String>,
     /// Leave it in the queue instead of staying with it
     #[arg(long, conflicts_with = "dry_run")]
@@ -181,10 +283,103 @@ pub struct RunsList {
     /// Only runs of this product
     #[arg(long)]
     pub product: Option<String>,
+    /// Only runs of this workflow
+    #[arg(long, value_name = "NAME")]
+    pub workflow: Option<String>,
+    /// Only runs with this label; several must all be there
+    #[arg(long, value_name = "NAME=VALUE", value_parser = label)]
+    pub label: Vec<(String, String)>,
+    /// Only runs begun since then: 2026-11-30T08:30:00-05:00, 2026-11-30, 08:30 (today, here) or 12h (back from now)
+    #[arg(long, value_name = "TIME")]
+    pub since: Option<String>,
+    /// The runs that were imported, instead of this state's own
+    #[arg(long)]
+    pub imported: bool,
     /// How many at the most
     #[arg(short = 'n', long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub limit: u32,
 }
+
+/// A label as the command line has it.
+fn label(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        Some(_) | None => Err("expected a name, '=' and a value, such as product=14100287".to_owned()),
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Schedules {
+    /// List the schedules: when each fires next, whether it is paused, and its last tick
+    List,
+    /// Show the next firings, of one schedule or of all together
+    Next {
+        /// The schedule
+        name: Option<String>,
+        /// How many
+        #[arg(short = 'n', long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+        limit: u32,
+    },
+    /// Show when a cron expression would fire, without a schedule
+    #[command(after_help = CRON)]
+    Preview {
+        /// The expression, in quotes: minute, hour, day of the month, month, day of the week
+        cron: String,
+        /// The IANA name of the time zone, such as America/Toronto
+        #[arg(long, value_name = "ZONE")]
+        time_zone: String,
+        /// Firings from this time on: a local time of the zone, or an instant that ends in Z; without it, from now
+        #[arg(long, value_name = "TIME")]
+        from: Option<String>,
+        /// How many
+        #[arg(short = 'n', long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+        limit: u32,
+    },
+    /// Skip the schedule's ticks until it is resumed
+    Pause {
+        /// The schedule
+        name: String,
+        /// Why, for the audit and for each tick that is skipped
+        #[arg(long)]
+        reason: String,
+    },
+    /// Let a paused schedule fire again; what was due meanwhile stays skipped
+    Resume {
+        /// The schedule
+        name: String,
+        /// Why, for the audit
+        #[arg(long)]
+        reason: String,
+    },
+    /// Start the schedule's run now, whatever its expression says, and stay with it
+    Trigger {
+        /// The schedule
+        name: String,
+        /// Why, for the audit
+        #[arg(long)]
+        reason: String,
+        /// Leave the run in the queue, to jobctl serve
+        #[arg(long)]
+        detach: bool,
+    },
+    /// List what became of the ticks, newest first: which started a run, and why the others did not
+    Ticks {
+        /// Only of this schedule
+        name: Option<String>,
+        /// Only those that started no run
+        #[arg(long)]
+        skipped: bool,
+        /// How many at the most
+        #[arg(short = 'n', long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+        limit: u32,
+    },
+}
+
+const CRON: &str = "Each field holds a value, a list a,b, a range a-b, a step */n or a-b/n, or *; days of the week are \
+names, SUN to SAT. @hourly, @daily, @weekly, @monthly and @yearly stand for five fields. Where hour and minute are \
+numbers or lists of them, each local time fires once: one that the clock jumps over, at the first instant after the jump; \
+one that comes twice, at the first. With a wildcard, step or range in hour or minute, time that passes is followed, and both \
+fire.";
 
 #[derive(Debug, Subcommand)]
 pub enum Inventory {

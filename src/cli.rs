@@ -1,13 +1,16 @@
 //! The commands, one file each.
 
 mod cancelled;
+mod detach;
 mod edition;
 mod init;
 mod inventory;
 mod publish;
-mod rehearse;
-mod replay;
+mod reason;
 mod runs;
+mod schedules;
+mod serve;
+mod when;
 
 use clap::CommandFactory as _;
 pub use publish::with_run;
@@ -36,6 +39,8 @@ pub async fn run(cli: Cli, out: Output) -> Result<Exit, Ended> {
         Command::Init(args) => init::init(&world()?, out, &args),
         Command::Run(Run::Publish(args)) => publish::publish(&world()?, out, args).await,
         Command::Runs(args) => runs::runs(&world()?, out, args).await,
+        Command::Serve(args) => serve::serve(&world()?, out, &args).await,
+        Command::Schedules(args) => schedules::schedules(&world()?, out, args).await,
         Command::Inventory(args) => inventory::inventory(&world()?, out, &args),
         Command::Edition(args) => edition::edition(&world()?, out, args).await,
         Command::Completions { shell } => {

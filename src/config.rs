@@ -1,5 +1,7 @@
 //! `jobctl.toml`: what it may hold, where it is looked for, and how its paths are read.
 
+mod schedules;
+
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::{Component, Path, PathBuf};
@@ -7,6 +9,9 @@ use std::path::{Component, Path, PathBuf};
 use catalog_rules::contracts::publish::SourceInput;
 use catalog_rules::ids::ProductId;
 use catalog_rules::layout;
+use engine::{EngineError, ScheduleDef};
+use engine_rules::failure::{ActivityError as _, Failure};
+use engine_rules::schedule::CronFault;
 use serde::Deserialize;
 
 /// The name of the configuration file.
@@ -16,6 +21,14 @@ pub const FILE_NAME: &str = "jobctl.toml";
 const MEMORY_LIMIT_MB: RangeInclusive<u32> = 128..=16 << 20;
 /// How many threads DuckDB may be given: it starts them all at once.
 const THREADS: RangeInclusive<u32> = 1..=1024;
+
+/// How long runs may be kept, in days: a day at least, so that a slip never empties the history, and no longer than a
+/// century.
+const RETENTION_DAYS: RangeInclusive<u32> = 1..=36_500;
+/// How long runs that succeeded or were cancelled are kept where nothing else is said.
+const FINISHED_RUNS_DAYS: u32 = 90;
+/// And runs that failed, unless the others are kept longer: they are what a person looks for.
+const FAILED_RUNS_DAYS: u32 = 365;
 
 /// The configuration as it is written. Relative paths are relative to the folder of the file.
 #[derive(Debug, Default, Deserialize)]
@@ -28,7 +41,11 @@ struct Written {
     #[serde(default)]
     duckdb: DuckDbSection,
     #[serde(default)]
+    retention: RetentionSection,
+    #[serde(default)]
     sources: BTreeMap<String, SourceSection>,
+    #[serde(default)]
+    schedules: BTreeMap<String, schedules::ScheduleSection>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -51,6 +68,13 @@ struct DuckDbSection {
     extension_directory: Option<PathBuf>,
 }
 
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RetentionSection {
+    finished_runs_days: Option<u32>,
+    failed_runs_days: Option<u32>,
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SourceSection {
@@ -67,7 +91,7 @@ enum SourceKind {
 }
 
 /// The configuration as the commands use it: every path absolute.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Config {
     /// The file that it was read from, if there is one.
     pub file: Option<PathBuf>,
@@ -81,8 +105,21 @@ pub struct Config {
     pub duckdb_threads: Option<u32>,
     /// Where DuckDB's extensions are.
     pub duckdb_extensions: Option<PathBuf>,
+    /// How long finished runs are kept.
+    pub retention: Retention,
     /// The sources by product.
     pub sources: BTreeMap<ProductId, SourceInput>,
+    /// The schedules, by name.
+    pub schedules: Vec<ScheduleDef>,
+}
+
+/// How long finished runs are kept, in days after their end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention {
+    /// Those that succeeded or were cancelled.
+    pub finished_runs_days: u32,
+    /// Those that failed.
+    pub failed_runs_days: u32,
 }
 
 /// Why a configuration cannot be used.
@@ -125,6 +162,38 @@ pub enum ConfigError {
         found: String,
         /// What it should be.
         expected: &'static str,
+    },
+    /// A schedule has a cron expression that is refused.
+    #[error("{origin}: {key}: {source}")]
+    BadCron {
+        /// The file.
+        origin: String,
+        /// The key.
+        key: String,
+        /// What was found, and what was expected.
+        source: Box<CronFault>,
+    },
+    /// A schedule's time zone is none, or another setting of it is refused.
+    #[error("{origin}: {key}: {source}")]
+    BadSchedule {
+        /// The file.
+        origin: String,
+        /// The key.
+        key: String,
+        /// What was found, and what was expected.
+        source: Box<EngineError>,
+    },
+    /// What a schedule runs is no run.
+    #[error("{origin}: {key} is {words:?}: {}", failure.message)]
+    BadRun {
+        /// The file.
+        origin: String,
+        /// The key.
+        key: String,
+        /// The words as they stand there.
+        words: String,
+        /// What `jobctl run` says of them.
+        failure: Box<Failure>,
     },
     /// A folder was expected where something else is.
     #[error("{} is not a folder; expected the folder of {what}", path.display())]
@@ -169,6 +238,13 @@ impl ConfigError {
                 format!("correct {}, or name another configuration with --config", path.display())
             }
             Self::BadSetting { origin, .. } => format!("correct it in {origin}"),
+            Self::BadCron { origin, source, .. } => source.hint().unwrap_or_else(|| format!("correct it in {origin}")),
+            Self::BadSchedule { origin, source, .. } => {
+                source.hint().unwrap_or_else(|| format!("correct it in {origin}"))
+            }
+            Self::BadRun { .. } => "write the words that follow `jobctl run`, such as \
+                                    \"publish --product 14100287\"; jobctl run publish --help names them"
+                .to_owned(),
             Self::NotAFolder { what: "the catalog", .. } => {
                 "name another place with --catalog, or with url under [catalog] in jobctl.toml".to_owned()
             }
@@ -248,6 +324,11 @@ impl Config {
         let memory = written.duckdb.memory_limit_mb;
         let memory = within("duckdb.memory_limit_mb", memory, MEMORY_LIMIT_MB, "128 to 16777216 MiB")?;
         let threads = within("duckdb.threads", written.duckdb.threads, THREADS, "1 to 1024")?;
+        let days = |key, value| within(key, value, RETENTION_DAYS, "1 to 36500 days");
+        let finished = days("retention.finished_runs_days", written.retention.finished_runs_days)?;
+        let finished_runs_days = finished.unwrap_or(FINISHED_RUNS_DAYS);
+        let failed = days("retention.failed_runs_days", written.retention.failed_runs_days)?;
+        let failed_runs_days = failed.unwrap_or(FAILED_RUNS_DAYS.max(finished_runs_days));
         let mut sources = BTreeMap::new();
         for (name, section) in written.sources {
             let product_id: ProductId = name.parse().map_err(|source| ConfigError::BadProduct {
@@ -276,13 +357,16 @@ impl Config {
             };
             sources.insert(product_id, input);
         }
+        let schedules = schedules::read(written.schedules, &sources, &base, &origin)?;
         Ok(Self {
+            schedules,
             file,
             catalog,
             state,
             duckdb_memory_limit_mb: memory,
             duckdb_threads: threads,
             duckdb_extensions: written.duckdb.extension_directory.map(|path| base.join(path)),
+            retention: Retention { finished_runs_days, failed_runs_days },
             sources,
         })
     }
@@ -380,11 +464,24 @@ path = {state}
 # memory_limit_mb = 1000
 # threads = 2
 
+# [retention]
+# How long finished runs are kept, in days after their end: those that succeeded or were cancelled, and those that failed.
+# finished_runs_days = 90
+# failed_runs_days = 365
+
 # One table a product. `files` holds a full-table zip, a CSV, or a folder with both CSVs; one, or one a language.
 # [sources.14100287]
 # kind = "codr"
 # files = ["14100287-eng.zip", "14100287-fra.zip"]
 # metadata = ["14100287_MetaData.csv"]   # only where it stands elsewhere than beside the data
+
+# One table a schedule. `jobctl schedules next` shows when they fire, and `jobctl serve` fires them.
+# [schedules.daily-14100287]
+# run = "publish --product 14100287"   # the words after `jobctl run`; --wait queues instead of letting the tick pass
+# cron = "30 8 * * MON-FRI"            # minute, hour, day of the month, month, day of the week
+# time_zone = "America/Toronto"
+# misfire = "run-once"                 # for ticks that were missed: run-once (one run for all), skip or run-all
+# catch_up_minutes = 1440              # a missed tick that is older starts nothing
 "#
     )
 }
@@ -435,6 +532,8 @@ mod tests {
             ("[duckdb]\nmemory_limit_mb=4294967295\n", "duckdb.memory_limit_mb"),
             ("[duckdb]\nthreads=0\n", "duckdb.threads"),
             ("[duckdb]\nthreads=1000000\n", "duckdb.threads"),
+            ("[retention]\nfinished_runs_days=0\n", "retention.finished_runs_days"),
+            ("[retention]\nfailed_runs_days=36501\n", "retention.failed_runs_days"),
         ] {
             let error = load(text).unwrap_err();
             let message = error.to_string();
@@ -442,6 +541,18 @@ mod tests {
             assert!(!error.hint().is_empty());
         }
         load("[catalog]\nurl='.'\n[duckdb]\nmemory_limit_mb=128\nthreads=1\n").unwrap();
+    }
+
+    #[test]
+    fn runs_are_kept_as_long_as_the_file_says_and_failed_ones_no_shorter_unless_it_says_so() {
+        for (text, finished_runs_days, failed_runs_days) in [
+            ("", 90, 365),
+            ("[retention]\nfinished_runs_days=7\n", 7, 365),
+            ("[retention]\nfinished_runs_days=1000\n", 1_000, 1_000),
+            ("[retention]\nfinished_runs_days=30\nfailed_runs_days=10\n", 30, 10),
+        ] {
+            assert_eq!(load(text).unwrap().retention, Retention { finished_runs_days, failed_runs_days }, "{text}");
+        }
     }
 
     #[test]

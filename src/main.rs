@@ -5,6 +5,8 @@ mod cli;
 mod config;
 mod exit;
 mod output;
+mod signals;
+mod start;
 mod terminal;
 mod wire;
 
@@ -12,13 +14,23 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-use crate::args::Cli;
+use crate::args::{Cli, Command};
 use crate::exit::Exit;
 use crate::output::Output;
 
 fn main() -> ExitCode {
     #[cfg(feature = "crash-points")]
     crash_points::install();
+    // Not a command: how this program watches over the programs that it runs.
+    if std::env::args_os().nth(1).is_some_and(|word| word == activities::process::SUPERVISE) {
+        return match activities::process::supervise(&engine::SystemClock::new()) {
+            Ok(()) => Exit::Done.into(),
+            Err(error) => {
+                Output::new(false).ended(&exit::Ended::usage(error.to_string()));
+                Exit::Usage.into()
+            }
+        };
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
@@ -45,6 +57,8 @@ fn main() -> ExitCode {
             return Exit::Failed.into();
         }
     };
+    // A step that outlasts the daemon's grace is left to the next owner: its thread is not waited for.
+    let leaves_steps = matches!(cli.command, Command::Serve(_));
     let exit = match runtime.block_on(cli::run(cli, out)) {
         Ok(exit) => exit,
         Err(ended) => {
@@ -52,6 +66,9 @@ fn main() -> ExitCode {
             ended.exit
         }
     };
+    if leaves_steps {
+        runtime.shutdown_background();
+    }
     exit.into()
 }
 

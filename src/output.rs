@@ -31,6 +31,12 @@ impl Output {
         Self { json, terminal, colour: wanted && terminal, error_colour }
     }
 
+    /// The same without text for a person, for a command that streams.
+    #[must_use]
+    pub fn quiet(self) -> Self {
+        Self { json: true, ..self }
+    }
+
     /// Whether one JSON document is asked for.
     #[must_use]
     pub fn is_json(self) -> bool {
@@ -62,18 +68,14 @@ impl Output {
 
     /// Prints the document of a command, `{"schema": "jobctl.<command>/1", …}`; nothing when text was asked for.
     pub fn document(self, command: &str, body: Value) {
-        if !self.json {
-            return;
+        if self.json {
+            self.raw(&serde_json::to_string_pretty(&with_schema(command, body)).unwrap_or_default());
         }
-        let mut document = serde_json::Map::new();
-        document.insert("schema".to_owned(), json!(format!("jobctl.{command}/1")));
-        match body {
-            Value::Object(fields) => document.extend(fields),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-                document.insert("value".to_owned(), body);
-            }
-        }
-        self.raw(&serde_json::to_string_pretty(&Value::Object(document)).unwrap_or_default());
+    }
+
+    /// Prints one object of a stream, in one line, with the same key.
+    pub fn stream(self, command: &str, body: Value) {
+        self.raw(&with_schema(command, body).to_string());
     }
 
     /// Says on standard error what ended the command; with JSON, as a document on standard output as well.
@@ -109,6 +111,18 @@ impl Output {
     pub fn raw(self, text: &str) {
         let _ = writeln!(std::io::stdout().lock(), "{text}");
     }
+}
+
+fn with_schema(command: &str, body: Value) -> Value {
+    let mut document = serde_json::Map::new();
+    document.insert("schema".to_owned(), json!(format!("jobctl.{command}/1")));
+    match body {
+        Value::Object(fields) => document.extend(fields),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            document.insert("value".to_owned(), body);
+        }
+    }
+    Value::Object(document)
 }
 
 fn styled(is_coloured: bool, text: &str, colour: anstyle::AnsiColor) -> String {

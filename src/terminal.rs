@@ -41,19 +41,7 @@ impl Watcher {
                 self.step(step, &duration_us.map(duration).unwrap_or_default(), what);
             }
             EventKind::StepStarted { step, .. } => self.begin(step),
-            EventKind::StepProgress { progress, .. } => {
-                if let Some(bar) = &self.bar {
-                    match progress.total {
-                        Some(total) => {
-                            bar.set_style(style_with_bar());
-                            bar.set_length(total);
-                            bar.set_position(progress.done);
-                            bar.set_message(format!("{} {}", grouped(progress.done), progress.unit));
-                        }
-                        None => bar.set_message(format!("{} {}", grouped(progress.done), progress.unit)),
-                    }
-                }
-            }
+            EventKind::StepProgress { progress, .. } => self.progress(progress.done, progress.total, progress.unit),
             EventKind::StepSucceeded { step, duration_us, output, .. } => {
                 self.step(step, &duration(*duration_us), &summary(step, output));
                 for finding in findings(step, output) {
@@ -75,6 +63,17 @@ impl Watcher {
         }
     }
 
+    /// Moves the line of the step at work.
+    pub fn progress(&self, done: u64, total: Option<u64>, unit: &str) {
+        let Some(bar) = &self.bar else { return };
+        if let Some(total) = total {
+            bar.set_style(style_with_bar());
+            bar.set_length(total);
+            bar.set_position(done);
+        }
+        bar.set_message(format!("{} {unit}", grouped(done)));
+    }
+
     /// Ends the moving line.
     pub fn clear(&mut self) {
         if let Some(bar) = self.bar.take() {
@@ -93,7 +92,8 @@ impl Watcher {
         }
     }
 
-    fn step(&mut self, step: &str, time: &str, what: &str) {
+    /// A line for a step: its name, its time and what became of it.
+    pub fn step(&mut self, step: &str, time: &str, what: &str) {
         self.clear();
         self.out.line(format!("  {step:<NAME_WIDTH$}{time:>9}   {what}").trim_end());
     }
@@ -161,7 +161,8 @@ pub fn summary(step: &str, output: &Value) -> String {
 }
 
 /// What a person should know beside the result.
-fn findings(step: &str, output: &Value) -> Vec<String> {
+#[must_use]
+pub fn findings(step: &str, output: &Value) -> Vec<String> {
     match step {
         "open" => read::<OpenOutput>(output)
             .map(|it| it.repaired.into_iter().map(|r| format!("repair of {}: {}", r.edition_id, r.outcome)).collect()),

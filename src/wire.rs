@@ -101,14 +101,23 @@ pub fn engine_error(error: &engine::EngineError) -> Ended {
     | engine::EngineError::OwnedElsewhere { run, .. }
     | engine::EngineError::NotEnded { run, .. }
     | engine::EngineError::UnknownStep { run, .. }
-    | engine::EngineError::AlreadyDriven { run } = error
+    | engine::EngineError::AlreadyDriven { run }
+    | engine::EngineError::Imported { run } = error
     {
         ended.failure.hint = ended.failure.hint.map(|hint| with_run(&hint, *run));
+    }
+    if let engine::EngineError::ScheduleHeld { holder, .. } = error {
+        ended.failure.hint = ended.failure.hint.map(|hint| with_run(&hint, *holder));
+        return ended.with_exit(Exit::Busy);
     }
     let is_usage = matches!(
         error,
         engine::EngineError::UnknownRun { .. }
             | engine::EngineError::AmbiguousRun { .. }
+            | engine::EngineError::UnknownSchedule { .. }
+            | engine::EngineError::ScheduleRemoved { .. }
+            | engine::EngineError::BadCron { .. }
+            | engine::EngineError::UnknownTimeZone { .. }
             | engine::EngineError::UnknownStep { .. }
             | engine::EngineError::InputRefused { .. }
     );

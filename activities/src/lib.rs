@@ -8,6 +8,7 @@ pub mod hint;
 pub mod inventory;
 pub mod lock;
 pub mod metadata_store;
+pub mod process;
 pub mod publish;
 pub mod sources;
 pub mod store;

@@ -1,16 +1,18 @@
 //! How fast the engine is, durable throughout: each acknowledged result is on the disk.
 //!
 //! A: 1,000 runs of 10 trivial steps, 64 in flight. B: one run of 1,000 steps. C: 10,000 one-step runs, recorded first and
-//! then drained. One JSON line a case, each in a process of its own so that its peak memory is its own. With names of
+//! then drained. D: a process opens 7,000 runs of 10 steps and is killed in the ninth step of each; timed from opening the
+//! engine again until all are done. One JSON line a case, each in a process of its own so that its peak memory is its own. With names of
 //! cases as arguments, those only.
 
 #![allow(clippy::expect_used, reason = "a benchmark stops at the first surprise")]
 
 use std::convert::Infallible;
-use std::io::Write as _;
+use std::io::{BufRead as _, Write as _};
 use std::path::Path;
-use std::process::Command;
-use std::sync::{Mutex, OnceLock};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use engine::{Engine, EngineConfig, EngineContext, Outcome, Registry, Start, StartRun, SystemClock};
 use engine_rules::clock::Clock as _;
@@ -18,6 +20,14 @@ use engine_rules::context::{Context, Interrupt, StepDef};
 use engine_rules::retry::RetryPolicy;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
+
+/// The runs of case D, how many steps each has, and in which of them its process is killed, from 0.
+const OPEN_RUNS: u32 = 7_000;
+const OPEN_STEPS: u32 = 10;
+const KILLED_IN: u32 = 8;
+
+/// Steps before this one have their result from before and are not timed.
+static FIRST_TIMED: AtomicU32 = AtomicU32::new(0);
 
 const STEP: StepDef<u32, u32> = StepDef::new("step", "bench.step", RetryPolicy::LOCAL);
 
@@ -35,7 +45,9 @@ async fn steps<C: Context>(ctx: &mut C, count: u32) -> Result<u32, Interrupt> {
     for number in 0..count {
         let began = now_us();
         last = ctx.step(&STEP, &number).await?;
-        latencies.push(now_us() - began);
+        if number >= FIRST_TIMED.load(Ordering::Relaxed) {
+            latencies.push(now_us() - began);
+        }
     }
     LATENCIES_US.lock().expect("nobody panicked").extend(latencies);
     Ok(last)
@@ -48,6 +60,53 @@ async fn open(state: &Path) -> Engine {
     Engine::open(EngineConfig::new(state), registry).await.expect("the engine opens")
 }
 
+/// Opens the runs of case D, says so, and stays in their steps until it is killed.
+async fn open_runs(state: &Path) {
+    let stuck = Arc::new(AtomicU32::new(0));
+    let mut registry = Registry::new();
+    registry.workflow("steps", 1, steps::<EngineContext>);
+    let counted = stuck.clone();
+    registry.activity("bench.step", move |_ctx, number: u32| {
+        let counted = counted.clone();
+        async move {
+            if number == KILLED_IN {
+                counted.fetch_add(1, Ordering::Relaxed);
+                std::future::pending::<()>().await;
+            }
+            Ok::<_, Infallible>(number + 1)
+        }
+    });
+    let engine = Engine::open(EngineConfig::new(state), registry).await.expect("the engine opens");
+    for number in 0..OPEN_RUNS {
+        let run = start(&engine, OPEN_STEPS, false).await;
+        let engine = engine.clone();
+        tokio::spawn(async move { engine.drive(run).await });
+        while number.saturating_sub(stuck.load(Ordering::Relaxed)) >= 256 {
+            tokio::task::yield_now().await;
+        }
+    }
+    while stuck.load(Ordering::Relaxed) < OPEN_RUNS {
+        tokio::task::yield_now().await;
+    }
+    writeln!(std::io::stdout(), "open").expect("stdout is open");
+    std::future::pending::<()>().await;
+}
+
+/// Has the runs of case D opened by a process, and kills it.
+fn leave_runs_open(program: &Path, state: &Path) {
+    let mut child =
+        Command::new(program).arg(OPENING).arg(state).stdout(Stdio::piped()).spawn().expect("the child starts");
+    let mut line = String::new();
+    let stdout = child.stdout.take().expect("it is piped");
+    std::io::BufReader::new(stdout).read_line(&mut line).expect("the child tells");
+    assert_eq!(line.trim(), "open", "the child died before its runs were open");
+    child.kill().expect("it is killed");
+    child.wait().expect("it is dead");
+}
+
+/// What the process is told that is to be killed.
+const OPENING: &str = "D-opening";
+
 async fn start(engine: &Engine, count: u32, detached: bool) -> engine::RunId {
     let run = StartRun { detached, ..StartRun::new("steps", json!(count), "bench") };
     match engine.start(run).await.expect("the run starts") {
@@ -57,8 +116,10 @@ async fn start(engine: &Engine, count: u32, detached: bool) -> engine::RunId {
 }
 
 async fn run_case(case: &str, state: &Path) -> Value {
-    let engine = open(state).await;
     let began = now_us();
+    let engine = open(state).await;
+    // Opening is part of what is timed where it is a restart.
+    let began = if case == "D" { began } else { now_us() };
     let (runs, steps, mut extra) = match case {
         "A" => {
             let mut flight = JoinSet::new();
@@ -102,6 +163,11 @@ async fn run_case(case: &str, state: &Path) -> Value {
             assert_eq!(engine.drain(64).await.expect("the queue drains"), 10_000);
             let drained_s = seconds(now_us() - recorded);
             (10_000, 10_000, json!({"enqueue_s": seconds(recorded - began), "drain_s": drained_s}))
+        }
+        "D" => {
+            FIRST_TIMED.store(KILLED_IN, Ordering::Relaxed);
+            assert_eq!(engine.recover(256).await.expect("they are recovered"), u64::from(OPEN_RUNS));
+            (OPEN_RUNS, OPEN_RUNS * (OPEN_STEPS - KILLED_IN), json!({}))
         }
         other => unreachable!("there is no case {other}"),
     };
@@ -159,15 +225,22 @@ fn main() {
         && Path::new(state).is_dir()
     {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
+        if one == OPENING {
+            runtime.block_on(open_runs(Path::new(state)));
+            return;
+        }
         let report = runtime.block_on(run_case(one, Path::new(state)));
         writeln!(std::io::stdout(), "{report}").expect("stdout is open");
         return;
     }
-    let cases = if cases.is_empty() { ["A", "B", "C"].map(str::to_owned).to_vec() } else { cases };
+    let cases = if cases.is_empty() { ["A", "B", "C", "D"].map(str::to_owned).to_vec() } else { cases };
     // Beside the build, where the disk is the one that counts, not in a temporary file system in memory.
     let beside = std::env::current_exe().expect("this program has a path");
     for case in cases {
         let state = tempfile::tempdir_in(beside.parent().expect("a folder")).expect("a folder");
+        if case == "D" {
+            leave_runs_open(&beside, state.path());
+        }
         let status = Command::new(&beside).arg(&case).arg(state.path()).status().expect("the case runs");
         assert!(status.success(), "case {case} failed");
     }

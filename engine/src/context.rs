@@ -13,7 +13,7 @@ use std::sync::Arc;
 use engine_rules::context::{ChildDef, ChildEnd, ChildStart, Context, Interrupt, StepDef};
 use engine_rules::digest::{canonical_json, digest_text};
 use engine_rules::failure::{Disposition, Failure};
-use engine_rules::limits::{HISTORY_LIMIT_STEPS, NAME_LIMIT_BYTES};
+use engine_rules::limits::{HISTORY_LIMIT_STEPS, NAME_LIMIT_BYTES, bounded};
 use engine_rules::position::{Position, step_label};
 use engine_rules::state::{RunEvent, RunState, StepState};
 use serde::Serialize;
@@ -26,8 +26,10 @@ use crate::error::{EngineError, WriteError};
 use crate::events::EventKind;
 use crate::id::RunId;
 use crate::journal::Recorded;
+use crate::slots::Slot;
 use crate::writer::{RunChange, RunWrite, StepWrite};
 
+pub(crate) use attempt::tells_of_time;
 pub(crate) use carry::{Carry, Mode, Planning, SECTION_DIFFERS};
 pub(crate) use stop::tells_of_cancel;
 
@@ -66,6 +68,10 @@ pub(crate) struct RunHandle {
     /// A person let it go on.
     pub resumed: bool,
     pub control: Arc<RunControl>,
+    /// What the journal holds of it, where that was read together with others.
+    pub recorded: Option<Vec<Recorded>>,
+    /// Its place among the runs that are at work.
+    pub slot: Slot,
 }
 
 /// Why a run does not go on in this process.
@@ -559,5 +565,5 @@ fn describe(kind: &str, section: Option<&str>, position: Position, name: &str) -
 
 /// A failure that a person must look at.
 pub(crate) fn operator(code: &str, message: String, hint: &str) -> Failure {
-    Failure { code: code.to_owned(), message, disposition: Disposition::Operator, hint: Some(hint.to_owned()) }
+    bounded(Failure { code: code.to_owned(), message, disposition: Disposition::Operator, hint: Some(hint.to_owned()) })
 }

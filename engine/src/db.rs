@@ -12,8 +12,8 @@ use sqlx::{ConnectOptions as _, SqlSafeStr as _, SqliteConnection, SqlitePool};
 use crate::error::{EngineError, sqlite_code, storage};
 
 /// How long SQLite itself waits for another process before the engine is told and waits on: long, so that a wait costs
-/// no work; and not for ever, so that it is logged.
-const BUSY_WAIT: Duration = Duration::from_secs(15);
+/// no work; and not for ever, so that it is logged. In milliseconds: 15 s.
+pub(crate) const BUSY_WAIT_MS: u32 = 15_000;
 
 /// How long the engine itself waits before it tries again, in milliseconds.
 pub(crate) const BUSY_AGAIN_MS: u64 = 5;
@@ -28,6 +28,8 @@ const FILE_NAME: &str = "state.db";
 const MIGRATIONS: &[(i64, &str, &str)] = &[
     (1, "core", include_str!("../../migrations/0001_core.sql")),
     (2, "waiting", include_str!("../../migrations/0002_waiting.sql")),
+    (3, "schedules", include_str!("../../migrations/0003_schedules.sql")),
+    (4, "imported", include_str!("../../migrations/0004_imported.sql")),
     (5, "replay", include_str!("../../migrations/0005_replay.sql")),
 ];
 
@@ -37,7 +39,10 @@ pub(crate) fn path(state_dir: &Path) -> PathBuf {
 }
 
 fn options(path: &Path) -> SqliteConnectOptions {
-    SqliteConnectOptions::new().filename(path).busy_timeout(BUSY_WAIT).disable_statement_logging()
+    SqliteConnectOptions::new()
+        .filename(path)
+        .busy_timeout(Duration::from_millis(BUSY_WAIT_MS.into()))
+        .disable_statement_logging()
 }
 
 /// The connection of the writer. When it returns, the schema is this program's, and what is committed on the connection
@@ -63,7 +68,8 @@ pub(crate) async fn open_writer(state_dir: &Path) -> Result<SqliteConnection, En
         .connect()
         .await
         .map_err(storage("be opened"))?;
-    migrator().run(&mut connection).await.map_err(|source| match source {
+    // Not `run`, whose future no task can be shown to be able to carry (sqlx says so beside it): an engine is opened in tasks.
+    migrator().run_direct(None, &mut connection, false).await.map_err(|source| match source {
         // The database, not its schema.
         MigrateError::Execute(source) | MigrateError::ExecuteMigration(source, _) => {
             storage("bring its schema up")(source)
@@ -202,11 +208,19 @@ where
     }
 }
 
+/// Has SQLite wait so long on `connection` before it says that another process holds the database.
+pub(crate) async fn set_busy_wait(connection: &mut SqliteConnection, wait_ms: u32) -> Result<(), EngineError> {
+    let pragma = sqlx::AssertSqlSafe(format!("PRAGMA busy_timeout = {wait_ms}"));
+    sqlx::query(pragma).execute(connection).await.map(|_| ()).map_err(storage("be told how long to wait"))
+}
+
 /// Whether another connection held the database for so long that this one gave up: it is tried again.
 pub(crate) fn is_busy(error: &sqlx::Error) -> bool {
     const BUSY: i32 = 5;
     const LOCKED: i32 = 6;
-    sqlite_code(error).is_some_and(|code| matches!(code, BUSY | LOCKED))
+    // Many began to read at the same moment, and this one lost each time.
+    const PROTOCOL: i32 = 15;
+    sqlite_code(error).is_some_and(|code| matches!(code, BUSY | LOCKED | PROTOCOL))
 }
 
 #[cfg(test)]
@@ -256,7 +270,7 @@ mod tests {
             sqlx::query_scalar("PRAGMA journal_size_limit").fetch_one(&mut writer).await.expect("a pragma");
         assert_eq!(limit, i64::from(WAL_KEPT_BYTES));
         let timeout: i64 = sqlx::query_scalar("PRAGMA busy_timeout").fetch_one(&mut writer).await.expect("a pragma");
-        assert_eq!(Duration::from_millis(timeout.unsigned_abs()), BUSY_WAIT);
+        assert_eq!(timeout, i64::from(BUSY_WAIT_MS));
     }
 
     #[tokio::test]

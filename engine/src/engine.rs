@@ -9,10 +9,11 @@ use engine_rules::clock::Clock;
 use engine_rules::crash;
 use engine_rules::digest::{canonical_json, digest_text};
 use engine_rules::failure::Failure;
-use engine_rules::limits::{KEY_LIMIT_BYTES, NAME_LIMIT_BYTES, PAYLOAD_LIMIT_BYTES, REASON_LIMIT_BYTES};
+use engine_rules::limits::{KEY_LIMIT_BYTES, LABELS_LIMIT_BYTES, NAME_LIMIT_BYTES, REASON_LIMIT_BYTES, check_payload};
+use engine_rules::state::RunState;
 use serde_json::Value;
 use sqlx::SqlitePool;
-use tokio::sync::broadcast;
+use tokio::sync::{RwLock, broadcast};
 
 use crate::clock::SystemClock;
 use crate::context::RunHandle;
@@ -20,11 +21,15 @@ use crate::control::RunControl;
 use crate::db;
 use crate::error::EngineError;
 use crate::events::{BUFFERED_EVENTS, Event, EventKind, Events};
+use crate::export::ExportError;
 use crate::id::RunId;
+use crate::import::{self, IfOther, Imported};
 use crate::owner::OwnerLock;
+use crate::purge::{self, PurgePlan, PurgeReport};
 use crate::read::Reader;
 use crate::registry::Registry;
 use crate::runner;
+use crate::slots::Slot;
 use crate::writer::{NewRun, StartAnswer, Writer};
 
 /// How many connections read at most: enough to resume many runs at once, few enough to stay small.
@@ -45,13 +50,25 @@ pub struct EngineConfig {
     /// How long the body of a step's first attempt may run before its start is recorded, in milliseconds. A step that is
     /// done before that is recorded once, complete.
     pub start_behind_ms: u64,
+    /// How long a body that was told to stop may take for it, in milliseconds. Then one that only waits is dropped; one
+    /// that blocks its thread cannot be ended from outside.
+    pub stop_grace_ms: u64,
+    /// How long SQLite itself waits for another process that holds the database, in milliseconds, before the engine hears
+    /// of it and tries again. It tries for ever, so this only says how often that is logged.
+    pub busy_wait_ms: u32,
 }
 
 impl EngineConfig {
     /// The state in `state_dir`, with the system's clock.
     #[must_use]
     pub fn new(state_dir: impl Into<PathBuf>) -> Self {
-        Self { state_dir: state_dir.into(), clock: Arc::new(SystemClock::new()), start_behind_ms: 5 }
+        Self {
+            state_dir: state_dir.into(),
+            clock: Arc::new(SystemClock::new()),
+            start_behind_ms: 5,
+            stop_grace_ms: 10_000,
+            busy_wait_ms: db::BUSY_WAIT_MS,
+        }
     }
 }
 
@@ -60,6 +77,7 @@ impl std::fmt::Debug for EngineConfig {
         f.debug_struct("EngineConfig")
             .field("state_dir", &self.state_dir)
             .field("start_behind_ms", &self.start_behind_ms)
+            .field("busy_wait_ms", &self.busy_wait_ms)
             .finish_non_exhaustive()
     }
 }
@@ -73,12 +91,29 @@ pub enum KeyPolicy {
     Queue,
 }
 
+impl KeyPolicy {
+    /// Its name in the journal.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Forbid => "forbid",
+            Self::Queue => "queue",
+        }
+    }
+
+    /// The policy of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Forbid, Self::Queue].into_iter().find(|policy| policy.as_str() == name)
+    }
+}
+
 /// A run to be started.
 #[derive(Debug, Clone)]
 pub struct StartRun {
     /// The workflow's name.
     pub workflow: String,
-    /// Its input, at most [`PAYLOAD_LIMIT_BYTES`] as JSON.
+    /// Its input, at most [`PAYLOAD_LIMIT_BYTES`](engine_rules::limits::PAYLOAD_LIMIT_BYTES) as JSON.
     pub input: Value,
     /// At most one live run has this key, in one state database.
     pub concurrency_key: Option<String>,
@@ -213,6 +248,7 @@ pub(crate) struct Inner {
     pub state_dir: PathBuf,
     pub clock: Arc<dyn Clock>,
     pub start_behind_ms: u64,
+    pub stop_grace_ms: u64,
     pub registry: Registry,
     pub writer: Writer,
     pub readers: SqlitePool,
@@ -224,6 +260,9 @@ pub(crate) struct Inner {
     pub draining: CancelToken,
     /// The runs that belong to this process and that nobody drives yet.
     pub ready: Mutex<HashMap<RunId, RunHandle>>,
+    /// Read by who makes a run this process's, until it is among the active or the ready: who asks which runs of this
+    /// process nobody works on must not see it in between.
+    pub arriving: RwLock<()>,
     /// Held for as long as the engine lives. An engine that only rehearses owns nothing and has none.
     pub lock: Option<OwnerLock>,
 }
@@ -244,6 +283,7 @@ impl Inner {
             state_dir: PathBuf::new(),
             clock,
             start_behind_ms: 0,
+            stop_grace_ms: 0,
             registry,
             writer: Writer::closed(),
             readers: db::no_readers(),
@@ -252,8 +292,17 @@ impl Inner {
             active: Mutex::new(HashMap::new()),
             draining: CancelToken::new(),
             ready: Mutex::new(HashMap::new()),
+            arriving: RwLock::new(()),
             lock: None,
         }
+    }
+
+    /// The version under which a new run of `workflow` begins.
+    pub fn newest_version(&self, workflow: &str) -> Result<u32, EngineError> {
+        self.registry.newest_version(workflow).ok_or_else(|| EngineError::UnknownWorkflow {
+            name: workflow.to_owned(),
+            known: self.registry.workflow_names().map(str::to_owned).collect(),
+        })
     }
 
     /// Tells those who watch; costs nothing while nobody does.
@@ -270,6 +319,16 @@ impl Inner {
     pub fn ready(&self) -> MutexGuard<'_, HashMap<RunId, RunHandle>> {
         self.ready.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// A new run is in the journal. One that is not in the queue is this process's, to be driven.
+    pub fn recorded(&self, mut handle: RunHandle, run_no: i64, state: RunState) -> Started {
+        let (run_id, queued) = (handle.run_id, !state.needs_owner());
+        if !queued {
+            handle.run_no = run_no;
+            self.ready().insert(run_id, handle);
+        }
+        Started { run_id, queued, existing: false }
+    }
 }
 
 impl Engine {
@@ -280,15 +339,24 @@ impl Engine {
     /// [`EngineError::NotDurable`] when the database does not keep what it acknowledges; [`EngineError::Schema`] when a
     /// newer program wrote it.
     pub async fn open(config: EngineConfig, registry: Registry) -> Result<Self, EngineError> {
-        let connection = db::open_writer(&config.state_dir).await?;
+        let mut connection = db::open_writer(&config.state_dir).await?;
+        db::set_busy_wait(&mut connection, config.busy_wait_ms).await?;
         let readers = db::open_readers(&config.state_dir, READERS).await?;
         let writer = Writer::spawn(connection, config.clock.clone());
         let lock = OwnerLock::take(&config.state_dir, config.clock.new_id())?;
-        let owner_no = runner::register_owner(&writer, &lock, config.clock.now_ms()).await?;
+        let owner_no = match runner::register_owner(&writer, &lock, config.clock.now_ms()).await {
+            Ok(owner_no) => owner_no,
+            Err(error) => {
+                // A lock that the journal does not know is cleared away by nobody else.
+                lock.discard(&config.state_dir);
+                return Err(error);
+            }
+        };
         let inner = Arc::new(Inner {
             state_dir: config.state_dir,
             clock: config.clock,
             start_behind_ms: config.start_behind_ms,
+            stop_grace_ms: config.stop_grace_ms,
             registry,
             writer,
             readers,
@@ -297,6 +365,7 @@ impl Engine {
             active: Mutex::new(HashMap::new()),
             draining: CancelToken::new(),
             ready: Mutex::new(HashMap::new()),
+            arriving: RwLock::new(()),
             lock: Some(lock),
         });
         runner::clear_dead_locks(&inner).await;
@@ -310,72 +379,29 @@ impl Engine {
     ///
     /// # Errors
     /// [`EngineError::UnknownWorkflow`], [`EngineError::PayloadTooLarge`], [`EngineError::TextTooLong`],
-    /// [`EngineError::IdempotencyConflict`]; nothing is recorded then.
+    /// [`EngineError::IdempotencyConflict`], and [`EngineError::IdempotencyPurged`] where the run that the key started was
+    /// purged within the key's window; nothing is recorded then.
     pub async fn start(&self, run: StartRun) -> Result<Start, EngineError> {
         let inner = &self.0;
-        let version = inner.registry.newest_version(&run.workflow).ok_or_else(|| EngineError::UnknownWorkflow {
-            name: run.workflow.clone(),
-            known: inner.registry.workflow_names().map(str::to_owned).collect(),
-        })?;
-        let input = canonical_json(&run.input);
-        check_texts(&run, input.len())?;
-        let new = NewRun {
-            run_id: RunId(inner.clock.new_id()),
-            version,
-            detached: run.detached,
-            input_digest: digest_text(&input),
-            input,
-            labels: canonical_json(&run.labels.into_iter().map(|(name, value)| (name, Value::from(value))).collect()),
-            concurrency_key: run.concurrency_key,
-            concurrency_policy: match run.key_policy {
-                KeyPolicy::Forbid => "forbid",
-                KeyPolicy::Queue => "queue",
-            },
-            parent_run_id: run.parent_run_id,
-            origin_run_id: run.origin_run_id,
-            origin_step: run.origin_step,
-            schedule: run.schedule,
-            actor: run.actor,
-            reason: run.reason,
-            idempotency_key: run.idempotency_key,
-            idempotency_window_ms: run.idempotency_window_ms,
-            owner_no: inner.owner_no,
-            workflow: run.workflow,
-        };
-        let mut handle = RunHandle {
-            run_no: 0,
-            run_id: new.run_id,
-            epoch: 1,
-            workflow: new.workflow.clone(),
-            version,
-            input: new.input.clone(),
-            carry_before_top: None,
-            fresh: true,
-            crashed: false,
-            resumed: false,
-            control: Arc::new(RunControl::default()),
-        };
+        let new = new_run(inner, run)?;
+        let handle = begun(&new);
         let (key, digest) = (new.idempotency_key.clone(), new.input_digest.clone());
         crash::point("engine.run_row.before");
+        let _arriving = inner.arriving.read().await;
         let answer = inner.writer.start(new).await?;
         crash::point("engine.run_row.after");
         match answer {
             StartAnswer::Busy { holder } => Ok(Start::Busy { holder }),
-            StartAnswer::Existing { run_id, input_digest } if input_digest == digest => {
-                Ok(Start::Started(Started { run_id, queued: false, existing: true }))
-            }
-            StartAnswer::Existing { run_id, .. } => {
+            StartAnswer::Existing { run_id, input_digest, .. } if input_digest != digest => {
                 Err(EngineError::IdempotencyConflict { key: key.unwrap_or_default(), run: run_id })
             }
-            StartAnswer::Started { run_no, state } => {
-                let run_id = handle.run_id;
-                let queued = !state.needs_owner();
-                if !queued {
-                    handle.run_no = run_no;
-                    inner.ready().insert(run_id, handle);
-                }
-                Ok(Start::Started(Started { run_id, queued, existing: false }))
+            StartAnswer::Existing { run_id, purged: true, .. } => {
+                Err(EngineError::IdempotencyPurged { key: key.unwrap_or_default(), run: run_id })
             }
+            StartAnswer::Existing { run_id, .. } => {
+                Ok(Start::Started(Started { run_id, queued: false, existing: true }))
+            }
+            StartAnswer::Started { run_no, state } => Ok(Start::Started(inner.recorded(handle, run_no, state))),
         }
     }
 
@@ -406,6 +432,17 @@ impl Engine {
     /// [`EngineError::OwnedElsewhere`] when its owner lives, or another was faster; [`EngineError::WrongState`].
     pub async fn take_over(&self, run_id: RunId) -> Result<(), EngineError> {
         runner::take_over(&self.0, run_id).await
+    }
+
+    /// Takes over all interrupted runs, oldest first and many in one transaction, and carries them out, at most `in_flight`
+    /// at work at once, until none is left. Answers how many it took. What another process takes at the same time is left
+    /// to it; runs that this process works on are never taken. After an error of the database the runs that were begun
+    /// land first; the others stay interrupted, so calling it again is safe.
+    ///
+    /// # Errors
+    /// [`EngineError::Storage`].
+    pub async fn recover(&self, in_flight: usize) -> Result<u64, EngineError> {
+        runner::recover(&self.0, in_flight).await
     }
 
     /// Lets a run go on that is blocked, paused or interrupted: by a person, so the attempts of its open step before now no
@@ -441,6 +478,20 @@ impl Engine {
         runner::pause(&self.0, run_id, by).await
     }
 
+    /// Sends a run the signal `name` with `payload`. When it returns, the signal is in the journal, and the run takes it as
+    /// soon as it waits for it: each signal is taken once, by the order in which they were sent. A repeat is a further
+    /// signal. Leaves a row in the audit trail.
+    ///
+    /// # Errors
+    /// [`EngineError::WrongState`] for a run that ended; [`EngineError::PayloadTooLarge`].
+    pub async fn signal(&self, run_id: RunId, name: &str, payload: &Value, by: &Mutation) -> Result<(), EngineError> {
+        check_mutation(by)?;
+        check_text("the signal's name", name, NAME_LIMIT_BYTES)?;
+        let payload = canonical_json(payload);
+        check_payload("the signal's payload", payload.len())?;
+        runner::signal(&self.0, run_id, name, payload, by).await
+    }
+
     /// Lets each run of this process stop before its next step, or at the end of its section, and gives it back: its
     /// [`Outcome`] is [`Outcome::Released`], and whoever comes first takes it over, without an attempt charged. There is
     /// no way back; what is driven from now on is given back at once.
@@ -458,6 +509,29 @@ impl Engine {
     /// [`EngineError::Storage`].
     pub async fn drain(&self, in_flight: usize) -> Result<u64, EngineError> {
         runner::drain(&self.0, in_flight).await
+    }
+
+    /// Deletes finished runs that ended before the plan's times, with what belongs to them, in transactions of a bounded
+    /// size between which other writers come in. What is committed stays done when the process dies in the middle; the
+    /// next call goes on. Two calls at once are safe. See [`PurgePlan`] for what is kept (DESIGN §2.2, Retention).
+    ///
+    /// # Errors
+    /// [`EngineError::TextTooLong`], [`EngineError::Storage`]; what was purged until then is purged.
+    pub async fn purge(&self, plan: PurgePlan) -> Result<PurgeReport, EngineError> {
+        check_mutation(&plan.by)?;
+        purge::purge(&self.0, plan).await
+    }
+
+    /// Keeps an exported run for reading (DESIGN §2.2, §10). `text` is the file as
+    /// [`RunExport::to_text`](crate::RunExport::to_text) wrote it. It is a document of its own and no run of this state:
+    /// nothing takes it up, changes it or purges it. Importing the same content again changes nothing. Leaves a row in
+    /// the audit trail.
+    ///
+    /// # Errors
+    /// [`ExportError`], saying where the file is damaged; nothing is kept then.
+    pub async fn import(&self, text: &str, by: &Mutation, if_other: IfOther) -> Result<Imported, ExportError> {
+        check_mutation(by)?;
+        import::import(&self.0, text, by, if_other).await
     }
 
     /// What happens to the runs of this process from now on.
@@ -481,10 +555,62 @@ impl Engine {
     }
 }
 
-fn check_texts(run: &StartRun, input_bytes: usize) -> Result<(), EngineError> {
-    if input_bytes > PAYLOAD_LIMIT_BYTES {
-        return Err(EngineError::PayloadTooLarge { size_bytes: input_bytes, limit_bytes: PAYLOAD_LIMIT_BYTES });
+/// `run` as it is recorded, under the newest version of its workflow.
+///
+/// # Errors
+/// [`EngineError::UnknownWorkflow`], [`EngineError::PayloadTooLarge`], [`EngineError::TextTooLong`].
+pub(crate) fn new_run(inner: &Inner, run: StartRun) -> Result<NewRun, EngineError> {
+    let version = inner.newest_version(&run.workflow)?;
+    let input = canonical_json(&run.input);
+    check_texts(&run, input.len())?;
+    Ok(NewRun {
+        run_id: RunId(inner.clock.new_id()),
+        version,
+        detached: run.detached,
+        input_digest: digest_text(&input),
+        input,
+        labels: labels_text(run.labels),
+        concurrency_key: run.concurrency_key,
+        concurrency_policy: run.key_policy.as_str(),
+        parent_run_id: run.parent_run_id,
+        origin_run_id: run.origin_run_id,
+        origin_step: run.origin_step,
+        schedule: run.schedule,
+        actor: run.actor,
+        reason: run.reason,
+        idempotency_key: run.idempotency_key,
+        idempotency_window_ms: run.idempotency_window_ms,
+        owner_no: inner.owner_no,
+        workflow: run.workflow,
+    })
+}
+
+/// Labels as the journal keeps them.
+pub(crate) fn labels_text(labels: BTreeMap<String, String>) -> String {
+    canonical_json(&labels.into_iter().map(|(name, value)| (name, Value::from(value))).collect())
+}
+
+/// What this process drives once `new` is recorded as its own.
+pub(crate) fn begun(new: &NewRun) -> RunHandle {
+    RunHandle {
+        run_no: 0,
+        run_id: new.run_id,
+        epoch: 1,
+        workflow: new.workflow.clone(),
+        version: new.version,
+        input: new.input.clone(),
+        carry_before_top: None,
+        fresh: true,
+        crashed: false,
+        resumed: false,
+        control: Arc::new(RunControl::default()),
+        recorded: None,
+        slot: Slot::default(),
     }
+}
+
+pub(crate) fn check_texts(run: &StartRun, input_bytes: usize) -> Result<(), EngineError> {
+    check_payload("the input", input_bytes)?;
     check_text("the workflow's name", &run.workflow, NAME_LIMIT_BYTES)?;
     check_text("the actor", &run.actor, KEY_LIMIT_BYTES)?;
     for (what, text, limit) in [
@@ -502,6 +628,11 @@ fn check_texts(run: &StartRun, input_bytes: usize) -> Result<(), EngineError> {
         check_text("a label", name, KEY_LIMIT_BYTES)?;
         check_text("a label", value, KEY_LIMIT_BYTES)?;
     }
+    let labels_bytes = run.labels.iter().map(|(name, value)| name.len() + value.len()).sum();
+    if labels_bytes > LABELS_LIMIT_BYTES {
+        let what = "all labels together";
+        return Err(EngineError::TextTooLong { what, size_bytes: labels_bytes, limit_bytes: LABELS_LIMIT_BYTES });
+    }
     Ok(())
 }
 
@@ -510,7 +641,7 @@ pub(crate) fn check_mutation(by: &Mutation) -> Result<(), EngineError> {
     check_text("the reason", &by.reason, REASON_LIMIT_BYTES)
 }
 
-fn check_text(what: &'static str, text: &str, limit_bytes: usize) -> Result<(), EngineError> {
+pub(crate) fn check_text(what: &'static str, text: &str, limit_bytes: usize) -> Result<(), EngineError> {
     if text.len() <= limit_bytes {
         return Ok(());
     }

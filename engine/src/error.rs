@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use engine_rules::failure::{ActivityError, Disposition};
+use engine_rules::limits::PayloadTooLarge;
+use engine_rules::schedule::CronFault;
 use engine_rules::state::RunState;
 
 use crate::id::RunId;
@@ -83,14 +85,9 @@ pub enum EngineError {
         /// Some of the runs that it fits.
         runs: Vec<RunId>,
     },
-    /// The input of a run is larger than the journal holds.
-    #[error("the input has {size_bytes} bytes; the journal holds at most {limit_bytes}")]
-    PayloadTooLarge {
-        /// Its size.
-        size_bytes: usize,
-        /// The limit.
-        limit_bytes: usize,
-    },
+    /// A payload is larger than the journal holds.
+    #[error(transparent)]
+    PayloadTooLarge(#[from] PayloadTooLarge),
     /// A name, key, label or reason is longer than the journal holds.
     #[error("{what} has {size_bytes} bytes; at most {limit_bytes} are allowed")]
     TextTooLong {
@@ -107,6 +104,20 @@ pub enum EngineError {
         /// The key.
         key: String,
         /// The run that it started.
+        run: RunId,
+    },
+    /// The idempotency key started a run that was purged since: what came of it is no longer known.
+    #[error("the idempotency key {key:?} started run {run}, whose record was purged")]
+    IdempotencyPurged {
+        /// The key.
+        key: String,
+        /// The run that it started.
+        run: RunId,
+    },
+    /// The run was imported: it is here to be read only.
+    #[error("run {run} was imported, so it is here to be read and never goes on here")]
+    Imported {
+        /// The run.
         run: RunId,
     },
     /// The run is in a state in which this cannot be done.
@@ -126,6 +137,12 @@ pub enum EngineError {
         run: RunId,
         /// Its state.
         state: RunState,
+    },
+    /// What is left of the run is not whole.
+    #[error("the purge of run {run} has begun: what is left of it is not whole, so it cannot be replayed")]
+    PurgeBegun {
+        /// The run.
+        run: RunId,
     },
     /// The run asked for no step of this name, or for several.
     #[error("{step:?} names {} of run {run}, which asked for: {}", if *.several { "several steps" } else { "no step" }, .known.join(", "))]
@@ -171,6 +188,60 @@ pub enum EngineError {
         /// What it should be.
         expected: &'static str,
     },
+    /// A schedule has a cron expression that is refused.
+    #[error("schedule {schedule:?}: {source}")]
+    BadCron {
+        /// The schedule.
+        schedule: String,
+        /// What was found, and what was expected.
+        source: CronFault,
+    },
+    /// No time zone of this name is known on this machine.
+    #[error("there is no time zone {found:?}; expected an IANA name, such as America/Toronto")]
+    UnknownTimeZone {
+        /// What was asked for.
+        found: String,
+    },
+    /// A catch-up window that cannot be meant.
+    #[error("schedule {schedule:?} has a catch-up window of {found_ms} ms; expected 0 to {most_ms}")]
+    BadCatchUp {
+        /// The schedule.
+        schedule: String,
+        /// The window.
+        found_ms: i64,
+        /// The longest one.
+        most_ms: i64,
+    },
+    /// Two schedules have one name.
+    #[error("two schedules are named {schedule:?}; expected a name of its own for each")]
+    DuplicateSchedule {
+        /// The name.
+        schedule: String,
+    },
+    /// No schedule of this name is known.
+    #[error("there is no schedule {schedule:?} in the state database; there are {known:?}")]
+    UnknownSchedule {
+        /// What was asked for.
+        schedule: String,
+        /// The schedules there are.
+        known: Vec<String>,
+    },
+    /// The schedule is no more in the configuration.
+    #[error("schedule {schedule:?} left the configuration, so it does nothing any more")]
+    ScheduleRemoved {
+        /// The schedule.
+        schedule: String,
+    },
+    /// A schedule was to be triggered, and another run has its key.
+    #[error("schedule {schedule:?} starts runs with the key {key:?}, which run {holder} has")]
+    ScheduleHeld {
+        /// The schedule.
+        schedule: String,
+        /// The key.
+        key: String,
+        /// The run that has it.
+        holder: RunId,
+    },
 }
 
 impl ActivityError for EngineError {
@@ -185,16 +256,26 @@ impl ActivityError for EngineError {
             Self::UnknownWorkflow { .. } => "engine.unknown_workflow",
             Self::UnknownRun { .. } => "engine.unknown_run",
             Self::AmbiguousRun { .. } => "engine.ambiguous_run",
-            Self::PayloadTooLarge { .. } => "engine.payload_too_large",
+            Self::PayloadTooLarge(refused) => refused.code(),
             Self::TextTooLong { .. } => "engine.text_too_long",
             Self::IdempotencyConflict { .. } => "engine.idempotency_conflict",
+            Self::IdempotencyPurged { .. } => "engine.idempotency_purged",
+            Self::Imported { .. } => "engine.imported",
             Self::WrongState { .. } => "engine.wrong_state",
             Self::NotEnded { .. } => "engine.not_ended",
+            Self::PurgeBegun { .. } => "engine.purge_begun",
             Self::UnknownStep { .. } => "engine.unknown_step",
             Self::InputRefused { .. } => "engine.input_refused",
             Self::OwnedElsewhere { .. } => "engine.owned_elsewhere",
             Self::AlreadyDriven { .. } => "engine.already_driven",
             Self::Corrupt { .. } => "engine.corrupt",
+            Self::BadCron { source, .. } => source.code(),
+            Self::UnknownTimeZone { .. } => "schedule.time_zone",
+            Self::BadCatchUp { .. } => "schedule.catch_up",
+            Self::DuplicateSchedule { .. } => "schedule.duplicate",
+            Self::UnknownSchedule { .. } => "schedule.unknown",
+            Self::ScheduleRemoved { .. } => "schedule.removed",
+            Self::ScheduleHeld { .. } => "schedule.key_held",
         }
     }
 
@@ -207,15 +288,25 @@ impl ActivityError for EngineError {
             Self::UnknownWorkflow { .. }
             | Self::UnknownRun { .. }
             | Self::AmbiguousRun { .. }
-            | Self::PayloadTooLarge { .. }
+            | Self::PayloadTooLarge(_)
             | Self::TextTooLong { .. }
             | Self::IdempotencyConflict { .. }
+            | Self::IdempotencyPurged { .. }
+            | Self::Imported { .. }
             | Self::WrongState { .. }
             | Self::NotEnded { .. }
+            | Self::PurgeBegun { .. }
             | Self::UnknownStep { .. }
             | Self::InputRefused { .. }
             | Self::OwnedElsewhere { .. }
             | Self::AlreadyDriven { .. } => Disposition::Terminal,
+            Self::BadCron { .. }
+            | Self::UnknownTimeZone { .. }
+            | Self::BadCatchUp { .. }
+            | Self::DuplicateSchedule { .. }
+            | Self::UnknownSchedule { .. }
+            | Self::ScheduleRemoved { .. } => Disposition::Terminal,
+            Self::ScheduleHeld { .. } => Disposition::Retry,
         }
     }
 
@@ -237,9 +328,14 @@ impl ActivityError for EngineError {
             Self::Io { .. } => "check that the directory exists and that this user may write to it",
             Self::UnknownWorkflow { .. } => "jobctl run --help names the workflows",
             Self::UnknownRun { .. } | Self::AmbiguousRun { .. } => "jobctl runs list names the runs",
-            Self::PayloadTooLarge { .. } => "put the content into a file and give its path and digest",
+            Self::PayloadTooLarge(refused) => return refused.hint(),
             Self::TextTooLong { .. } => "use a shorter one",
             Self::IdempotencyConflict { .. } => "use another key for another input",
+            Self::IdempotencyPurged { .. } => {
+                "it ran and is not started again under this key before the key's window ends; should it run once more, use \
+                 another key"
+            }
+            Self::Imported { .. } => "jobctl runs show RUN reads it; whatever else is done where it was exported",
             Self::WrongState { state, .. } => match state {
                 RunState::Queued => {
                     "the end of the run that holds its key lets it begin: jobctl runs list --in running"
@@ -265,6 +361,7 @@ impl ActivityError for EngineError {
                      --reason …"
                 }
             },
+            Self::PurgeBegun { .. } => "start a new run",
             Self::UnknownStep { several: false, .. } => {
                 "give a step by its name, or by its place: jobctl runs show RUN names them"
             }
@@ -272,8 +369,26 @@ impl ActivityError for EngineError {
             Self::InputRefused { .. } => "jobctl runs show RUN --json has the input that the run began with",
             Self::OwnedElsewhere { .. } | Self::AlreadyDriven { .. } => "jobctl runs show RUN says where it stands",
             Self::Corrupt { .. } => "keep a copy of the state directory and report this",
+            Self::BadCron { source, .. } => return source.hint(),
+            Self::UnknownTimeZone { .. } => {
+                "correct the name; the zones are those of /usr/share/zoneinfo, or where that is missing those that this \
+                 program brings"
+            }
+            Self::BadCatchUp { .. } => "a day is 86,400,000 ms",
+            Self::DuplicateSchedule { .. } => "rename one of them",
+            Self::UnknownSchedule { .. } | Self::ScheduleRemoved { .. } => "jobctl schedules list names the schedules",
+            Self::ScheduleHeld { .. } => "jobctl runs show RUN says where the run stands; try again once it has ended",
         };
         Some(hint.to_owned())
+    }
+}
+
+impl EngineError {
+    /// Whether the state database is of an older program: [`Engine::open`](crate::Engine::open) brings it up, which a
+    /// reader never does.
+    #[must_use]
+    pub const fn is_older_schema(&self) -> bool {
+        matches!(self, Self::Schema { source: sqlx::migrate::MigrateError::VersionTooOld(..), .. })
     }
 }
 

@@ -37,12 +37,18 @@ mod db;
 mod engine;
 mod error;
 mod events;
+mod export;
 mod id;
+mod import;
 mod journal;
 mod owner;
+mod purge;
 mod read;
 mod registry;
 mod runner;
+mod schedules;
+mod serve;
+mod slots;
 mod writer;
 
 use std::future::Future;
@@ -53,10 +59,21 @@ pub use context::EngineContext;
 pub use engine::{Engine, EngineConfig, KeyPolicy, Mutation, Outcome, Start, StartRun, Started};
 pub use error::EngineError;
 pub use events::{Event, EventKind, Events};
+pub use export::{ExportError, ExportedChild, ExportedSignal, RunExport};
 pub use id::RunId;
-pub use read::{AttemptRow, AuditRow, OwnerRow, Reader, RunDetail, RunFilter, RunRow, StepRow};
+pub use import::{IfOther, Imported, ImportedRow};
+pub use purge::{PurgePlan, PurgeReport};
+pub use read::{
+    AttemptRow, AuditRow, OwnerRow, Reader, RunDetail, RunFilter, RunRow, ScheduleRow, StepRow, TickFilter, TickRow,
+};
 pub use registry::{Registry, WorkflowFn};
 pub use runner::{Difference, History, PlannedStep, Rehearsal, ReplayFrom, ReplayPlan};
+pub use schedules::{Fired, FiredOutcome, ScheduleDef, Synced, find_time_zone};
+pub use serve::{Periodic, ServeOptions, ServeReport};
+
+/// The crash points of firing a schedule; a run that a person starts does not meet them.
+pub const SCHEDULE_CRASH_POINTS: &[&str] =
+    &["engine.ticks.before", "engine.ticks.cursor", "engine.ticks.runs", "engine.ticks.after"];
 
 type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
@@ -71,6 +88,10 @@ pub const CRASH_POINTS: &[&str] = &[
     "engine.step_start.after",
     "engine.result.before",
     "engine.result.after",
+    "engine.wait_begin.before",
+    "engine.wait_begin.after",
+    "engine.wait_end.before",
+    "engine.wait_end.after",
     "engine.run_end.before",
     "engine.run_end.after",
 ];

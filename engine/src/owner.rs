@@ -60,6 +60,12 @@ impl OwnerLock {
         Ok(())
     }
 
+    /// Gives the lock of an owner that never was in the journal back, and removes its file.
+    pub(crate) fn discard(self, state_dir: &Path) {
+        // A file that stays harms nobody: its id is never used again.
+        let _ = std::fs::remove_file(lock_path(state_dir, &self.id.to_string()));
+    }
+
     fn create(state_dir: &Path, id: Uuid) -> Result<File, EngineError> {
         let folder = directory(state_dir);
         let path = lock_path(state_dir, &id.to_string());

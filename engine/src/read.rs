@@ -1,5 +1,7 @@
 //! Reading the journal, from any process, also while others write.
 
+mod schedules;
+
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,13 +13,15 @@ use engine_rules::state::{RunState, StepState};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sqlx::sqlite::SqliteRow;
-use sqlx::{AssertSqlSafe, QueryBuilder, Row as _, Sqlite, SqlitePool};
+use sqlx::{AssertSqlSafe, QueryBuilder, Row as _, Sqlite, SqliteConnection, SqlitePool};
 
-use crate::context::tells_of_cancel;
+use crate::context::{tells_of_cancel, tells_of_time};
 use crate::db;
 use crate::error::{EngineError, storage};
 use crate::id::RunId;
 use crate::owner::{is_alive, probe};
+
+pub use schedules::{ScheduleRow, TickFilter, TickRow};
 
 /// A run, with all that is known of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -64,12 +68,19 @@ pub struct RunRow {
     pub epoch: i64,
     /// When a person asked for its end.
     pub cancel_requested_at_ms: Option<i64>,
+    /// When a person asked for it to be held.
+    pub pause_requested_at_ms: Option<i64>,
+    /// When it is due, while it waits for a time.
+    pub wake_at_ms: Option<i64>,
     /// When it was recorded.
     pub created_at_ms: i64,
     /// When it first began.
     pub started_at_ms: Option<i64>,
     /// When it ended.
     pub ended_at_ms: Option<i64>,
+    /// When its purge began: its history is no longer whole, and the next purge ends it.
+    #[serde(default)]
+    pub purge_begun_at_ms: Option<i64>,
     /// How many of its steps have a result.
     pub steps_recorded: u32,
     /// The step that it last asked for.
@@ -126,8 +137,12 @@ pub struct StepRow {
     pub attempt: u32,
     /// How many attempts no longer count.
     pub forgiven: u32,
-    /// When its next attempt is due.
+    /// When its next attempt, or what it waits for, is due.
     pub next_attempt_at_ms: Option<i64>,
+    /// When the attempt at work last gave a sign of life.
+    pub heartbeat_at_ms: Option<i64>,
+    /// How far it was then: `{unit, done, total}`.
+    pub progress: Option<Value>,
     /// The run whose result this is, where it was carried over.
     pub carried_from: Option<String>,
     /// Which owner of the run recorded it.
@@ -208,9 +223,9 @@ pub struct RunFilter {
 /// Reads the journal and never writes. A busy writer does not hold it up.
 #[derive(Clone)]
 pub struct Reader {
-    pool: SqlitePool,
+    pub(crate) pool: SqlitePool,
     state_dir: PathBuf,
-    clock: Arc<dyn Clock>,
+    pub(crate) clock: Arc<dyn Clock>,
 }
 
 impl std::fmt::Debug for Reader {
@@ -220,6 +235,7 @@ impl std::fmt::Debug for Reader {
 }
 
 const RUN_COLUMNS: &str = "SELECT r.*, o.owner_id, o.pid, o.host, o.version AS owner_version, o.lease_until_at_ms, \
+     (SELECT b.begun_at_ms FROM purge_begun b WHERE b.run_no = r.run_no) AS purge_begun_at_ms, \
      (SELECT count(*) FROM step s WHERE s.run_no = r.run_no AND s.kind = 'activity' \
         AND s.state IN ('succeeded', 'failed')) AS steps_recorded, \
      (SELECT json_array(s.section, s.iteration, s.name) FROM step s WHERE s.run_no = r.run_no \
@@ -312,6 +328,15 @@ impl Reader {
     pub async fn run(&self, run_id: RunId) -> Result<RunDetail, EngineError> {
         // One read transaction, so that the parts fit together.
         let mut snapshot = self.pool.begin().await.map_err(storage("read the run"))?;
+        self.detail(&mut snapshot, run_id).await
+    }
+
+    /// The same on a connection that holds one moment.
+    pub(crate) async fn detail(
+        &self,
+        snapshot: &mut SqliteConnection,
+        run_id: RunId,
+    ) -> Result<RunDetail, EngineError> {
         let row = sqlx::query(AssertSqlSafe(format!("{RUN_COLUMNS} WHERE r.run_id = ?")))
             .bind(run_id.to_string())
             .fetch_optional(&mut *snapshot)
@@ -353,6 +378,20 @@ impl Reader {
         Ok(RunDetail { run, steps, audit })
     }
 
+    /// The run alone, without its steps.
+    ///
+    /// # Errors
+    /// [`EngineError::UnknownRun`], [`EngineError::Storage`], [`EngineError::Corrupt`].
+    pub async fn row(&self, run_id: RunId) -> Result<RunRow, EngineError> {
+        let row = sqlx::query(AssertSqlSafe(format!("{RUN_COLUMNS} WHERE r.run_id = ?")))
+            .bind(run_id.to_string())
+            .fetch_optional(&self.pool)
+            .await
+            .map_err(storage("read the run"))?
+            .ok_or_else(|| EngineError::UnknownRun { run: run_id.to_string() })?;
+        self.run_row(&row, &mut HashMap::new())
+    }
+
     fn run_row(&self, row: &SqliteRow, alive: &mut HashMap<String, bool>) -> Result<RunRow, EngineError> {
         let columns = Columns { row, subject: "a run" };
         let owner = match columns.get::<Option<String>>("owner_id")? {
@@ -391,9 +430,12 @@ impl Reader {
             owner,
             epoch: columns.get("epoch")?,
             cancel_requested_at_ms: columns.get("cancel_requested_at_ms")?,
+            pause_requested_at_ms: columns.get("pause_requested_at_ms")?,
+            wake_at_ms: columns.get("wake_at_ms")?,
             created_at_ms: columns.get("created_at_ms")?,
             started_at_ms: columns.get("started_at_ms")?,
             ended_at_ms: columns.get("ended_at_ms")?,
+            purge_begun_at_ms: columns.get("purge_begun_at_ms")?,
             steps_recorded: columns.get("steps_recorded")?,
             current_step: current.map(|(section, iteration, name)| step_label(section.as_deref(), iteration, &name)),
         })
@@ -428,7 +470,7 @@ impl<'r> Columns<'r> {
     }
 }
 
-fn parse_id(text: &str) -> Result<RunId, EngineError> {
+pub(crate) fn parse_id(text: &str) -> Result<RunId, EngineError> {
     text.parse().map_err(|_| EngineError::Corrupt {
         subject: "a run".to_owned(),
         found: text.to_owned(),
@@ -466,6 +508,8 @@ fn step_row(row: &SqliteRow) -> Result<StepRow, EngineError> {
         attempt: columns.get("attempt")?,
         forgiven: columns.get("forgiven")?,
         next_attempt_at_ms: columns.get("next_attempt_at_ms")?,
+        heartbeat_at_ms: columns.get("heartbeat_at_ms")?,
+        progress: columns.json("progress")?,
         carried_from: columns.get("carried_from")?,
         epoch: columns.get("epoch")?,
         first_started_at_ms: columns.get("first_started_at_ms")?,
@@ -498,6 +542,7 @@ fn latest_attempt(step: &StepRow) -> Option<AttemptRow> {
         StepState::Running => "running",
         StepState::Succeeded => "succeeded",
         StepState::Failed if step.failure.as_ref().is_some_and(tells_of_cancel) => "cancelled",
+        StepState::Failed if step.failure.as_ref().is_some_and(tells_of_time) => "timed_out",
         StepState::Failed => "failed",
         StepState::Abandoned if step.output.is_some() => "succeeded",
         StepState::Abandoned if step.failure.is_some() => "failed",

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use engine_rules::activity::ActivityContext;
 use engine_rules::context::Interrupt;
+use engine_rules::digest::canonical_json;
 use engine_rules::failure::{ActivityError, Disposition, Failure};
-use engine_rules::limits::{MESSAGE_LIMIT_BYTES, PAYLOAD_LIMIT_BYTES, cut};
+use engine_rules::limits::{bounded, check_payload};
 use engine_rules::replay::Mint;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -224,51 +225,46 @@ impl std::fmt::Debug for Registry {
     }
 }
 
-/// The failure of an activity as it is recorded, with a message of a size that a journal can hold.
+/// The failure of an activity as it is recorded, with texts of a size that a journal can hold.
 fn recorded(error: &dyn ActivityError) -> Failure {
-    let failure = error.to_failure();
-    Failure { message: cut(failure.message, MESSAGE_LIMIT_BYTES), ..failure }
+    bounded(error.to_failure())
 }
 
 /// The failure of a step whose body panicked: a fault of this program, which trying again does not mend.
 pub(crate) fn panicked(message: &str) -> Failure {
-    Failure {
+    bounded(Failure {
         code: "engine.panic".to_owned(),
-        message: cut(format!("the code of this step panicked: {message}"), MESSAGE_LIMIT_BYTES),
+        message: format!("the code of this step panicked: {message}"),
         disposition: Disposition::Operator,
         hint: Some("report this; jobctl runs resume RUN tries the step again, also with a mended program".to_owned()),
-    }
+    })
 }
 
+/// The code of an input that the program's type does not hold.
+pub(crate) const INPUT_UNREADABLE: &str = "engine.input_unreadable";
+
 fn unreadable_input(what: &str, name: &str, error: &serde_json::Error) -> Failure {
-    Failure {
-        code: "engine.input_unreadable".to_owned(),
+    // What the parser says may hold the whole input.
+    bounded(Failure {
+        code: INPUT_UNREADABLE.to_owned(),
         message: format!("the input does not fit the {what} {name}: {error}"),
         disposition: Disposition::Terminal,
         hint: None,
-    }
+    })
 }
 
-/// `output` as JSON text, refused when the journal does not hold as much.
+/// `output` as JSON text, refused when the journal does not hold as much. Canonical, so that the order in which a map gives
+/// its entries never enters the journal.
 fn encode<O: Serialize>(what: &str, name: &str, output: &O) -> Result<String, Failure> {
-    let text = serde_json::to_string(output).map_err(|error| Failure {
-        code: "engine.output_unwritable".to_owned(),
-        message: format!("the output of the {what} {name} cannot be written as JSON: {error}"),
-        disposition: Disposition::Terminal,
-        hint: None,
+    let value = serde_json::to_value(output).map_err(|error| {
+        bounded(Failure {
+            code: "engine.output_unwritable".to_owned(),
+            message: format!("the output of the {what} {name} cannot be written as JSON: {error}"),
+            disposition: Disposition::Terminal,
+            hint: None,
+        })
     })?;
-    if text.len() > PAYLOAD_LIMIT_BYTES {
-        return Err(too_large(&format!("the output of the {what} {name}"), text.len()));
-    }
+    let text = canonical_json(&value);
+    check_payload(format!("the output of the {what} {name}"), text.len()).map_err(|error| recorded(&error))?;
     Ok(text)
-}
-
-/// The failure of a step whose input or output is larger than the journal holds.
-pub(crate) fn too_large(subject: &str, size_bytes: usize) -> Failure {
-    Failure {
-        code: "engine.payload_too_large".to_owned(),
-        message: format!("{subject} has {size_bytes} bytes; the journal holds at most {PAYLOAD_LIMIT_BYTES}"),
-        disposition: Disposition::Terminal,
-        hint: Some("write the content to a file or an object and pass its path and digest".to_owned()),
-    }
 }

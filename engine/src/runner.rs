@@ -1,21 +1,23 @@
 //! Who works on which run, and carrying it out.
 
 mod claim;
+pub(crate) mod crew;
+mod interrupted;
 mod orders;
 mod owners;
 mod rehearsal;
 mod replay;
+mod requeue;
 
 use std::sync::Arc;
 
 use engine_rules::context::Interrupt;
 use engine_rules::crash;
 use engine_rules::failure::{Disposition, Failure};
+use engine_rules::limits::bounded;
 use engine_rules::state::{RunEvent, RunState};
 use serde_json::Value;
-use tokio::task::JoinSet;
 
-use crate::BoxFuture;
 use crate::catch::Caught;
 use crate::context::{Carry, End, EngineContext, Mode, RunHandle, operator};
 use crate::control::RunControl;
@@ -24,11 +26,13 @@ use crate::error::{EngineError, WriteError};
 use crate::events::EventKind;
 use crate::id::RunId;
 use crate::journal;
-use crate::registry::{Registry, WorkflowEnd, panicked};
+use crate::registry::{INPUT_UNREADABLE, Registry, WorkflowEnd, panicked};
 use crate::writer::{RunChange, RunWrite};
 
 pub(crate) use claim::{interrupted, resume, take_over};
-pub(crate) use orders::{cancel, pause};
+pub(crate) use crew::{drain, recover};
+pub(crate) use interrupted::Whose;
+pub(crate) use orders::{cancel, pause, signal};
 pub(crate) use owners::{clear_dead_locks, end_owner, keep_alive, register_owner};
 pub use rehearsal::{Difference, History, Rehearsal};
 pub use replay::{PlannedStep, ReplayFrom, ReplayPlan};
@@ -76,48 +80,6 @@ pub(crate) async fn drive(inner: &Arc<Inner>, run_id: RunId) -> Result<Outcome, 
     task.await.map_err(|_| EngineError::Closed)?
 }
 
-/// Takes from the queue what fits into the flight, until nothing is left.
-pub(crate) async fn drain(inner: &Arc<Inner>, in_flight: usize) -> Result<u64, EngineError> {
-    let in_flight = in_flight.max(1);
-    let mut flight: JoinSet<Result<Outcome, EngineError>> = JoinSet::new();
-    let mut taking: Option<BoxFuture<'_, Result<Vec<RunHandle>, EngineError>>> = None;
-    let mut taken = 0;
-    let mut found_none = false;
-    loop {
-        // Refilled when half of it has landed, because one statement takes many; and while the rest still flies.
-        let room = in_flight - flight.len().min(in_flight);
-        if room * 2 >= in_flight && !found_none && taking.is_none() {
-            taking = Some(Box::pin(claim::claim_queued(inner, room)));
-        }
-        let handles = tokio::select! {
-            handles = async { taking.as_mut()?.await.into() }, if taking.is_some() => handles,
-            Some(landed) = flight.join_next() => {
-                landed.map_err(|_| EngineError::Closed)??;
-                // What ended may have held the key that a run in the queue waits for.
-                found_none = false;
-                None
-            }
-            else => return Ok(taken),
-        };
-        let Some(handles) = handles else { continue };
-        taking = None;
-        let handles: Vec<RunHandle> = handles?;
-        found_none = handles.is_empty();
-        taken += handles.len() as u64;
-        for handle in handles {
-            match Active::enter(inner, handle.run_id, handle.control.clone()) {
-                Ok(active) => {
-                    flight.spawn(run_to_end(active, handle));
-                }
-                // Somebody here waits for this very run: it is theirs.
-                Err(_) => {
-                    inner.ready().insert(handle.run_id, handle);
-                }
-            }
-        }
-    }
-}
-
 async fn run_to_end(active: Active, handle: RunHandle) -> Result<Outcome, EngineError> {
     let inner = active.inner.clone();
     let run_id = handle.run_id;
@@ -144,13 +106,14 @@ async fn run_to_end(active: Active, handle: RunHandle) -> Result<Outcome, Engine
     outcome
 }
 
-async fn carry_out(inner: Arc<Inner>, handle: RunHandle) -> Result<Outcome, EngineError> {
-    let recorded = match handle.fresh {
-        true => Vec::new(),
-        false => journal::load(&inner.readers, inner.clock.as_ref(), handle.run_no).await?,
+async fn carry_out(inner: Arc<Inner>, mut handle: RunHandle) -> Result<Outcome, EngineError> {
+    let recorded = match (handle.fresh, handle.recorded.take()) {
+        (true, _) => Vec::new(),
+        (false, Some(recorded)) => recorded,
+        (false, None) => journal::load(&inner.readers, inner.clock.as_ref(), handle.run_no).await?,
     };
-    let nothing_recorded = recorded.is_empty();
     let carry = origin_of(&inner, &handle).await?;
+    let fresh = handle.fresh;
     let (workflow, version, input) = (handle.workflow.clone(), handle.version, handle.input.clone());
     let mut ctx = EngineContext::new(inner.clone(), handle, recorded).with(Mode::Live, carry);
     let Some(function) = inner.registry.find_workflow(&workflow, version) else {
@@ -167,9 +130,10 @@ async fn carry_out(inner: Arc<Inner>, handle: RunHandle) -> Result<Outcome, Engi
     match returned {
         Err(panic) => block(&mut ctx, panicked(&panic)).await,
         Ok(Ok(output)) => finish(&mut ctx, output).await,
+        // A workflow may fail with words of its own, of any length.
         Ok(Err(WorkflowEnd::Interrupt(Interrupt::Failed(failure)))) => match failure.disposition {
-            Disposition::Operator => block(&mut ctx, failure).await,
-            Disposition::Retry | Disposition::Terminal => fail(&mut ctx, failure).await,
+            Disposition::Operator => block(&mut ctx, bounded(failure)).await,
+            Disposition::Retry | Disposition::Terminal => fail(&mut ctx, bounded(failure)).await,
         },
         Ok(Err(WorkflowEnd::Interrupt(Interrupt::Suspended | Interrupt::Cancelled))) => {
             let failure = operator(
@@ -179,9 +143,17 @@ async fn carry_out(inner: Arc<Inner>, handle: RunHandle) -> Result<Outcome, Engi
             );
             block(&mut ctx, failure).await
         }
-        // A new program that no longer reads the input of an old run must not end it.
-        Ok(Err(WorkflowEnd::Unfit(failure))) if nothing_recorded => fail(&mut ctx, failure).await,
-        Ok(Err(WorkflowEnd::Unfit(failure))) => block(&mut ctx, failure).await,
+        // A new program that no longer reads the input of an old run must not end it, recorded steps or none, also where it
+        // takes it from the queue.
+        Ok(Err(WorkflowEnd::Unfit(failure))) if fresh && failure.code != INPUT_UNREADABLE => {
+            fail(&mut ctx, failure).await
+        }
+        Ok(Err(WorkflowEnd::Unfit(failure))) => {
+            let way_out = "go on with the program that began the run (jobctl runs resume RUN), or end this run and start \
+                           a new one: jobctl runs cancel RUN --reason …";
+            let hint = failure.hint.or_else(|| Some(way_out.to_owned()));
+            block(&mut ctx, Failure { disposition: Disposition::Operator, hint, ..failure }).await
+        }
     }
 }
 

@@ -18,8 +18,10 @@ use crate::BoxFuture;
 use crate::db::{BUSY_AGAIN_MS, is_busy};
 use crate::error::{EngineError, WriteError, storage};
 
+pub(crate) use batch::start_within;
 pub(crate) use rows::{
-    AttemptWrite, BeatWrite, ClaimedRun, NewRun, RunChange, RunWrite, StartAnswer, StepWrite, TakeQueued,
+    AttemptWrite, BeatWrite, ClaimedRun, Fence, NewRun, RunChange, RunWrite, StartAnswer, StepWrite, Take, TakeOver,
+    TakeQueued,
 };
 
 /// How many requests one transaction takes at most: enough that the fsync costs nothing beside the rows, few enough that
@@ -40,7 +42,7 @@ pub(crate) type Exclusive =
 pub(crate) enum Request {
     Start(Box<NewRun>, oneshot::Sender<Result<StartAnswer, EngineError>>),
     Write(Box<RunWrite>, oneshot::Sender<Result<(), WriteError>>),
-    Take(TakeQueued, oneshot::Sender<Result<Vec<ClaimedRun>, EngineError>>),
+    Take(Take, oneshot::Sender<Result<Vec<ClaimedRun>, EngineError>>),
     Exclusive { doing: &'static str, work: Exclusive, answer: oneshot::Sender<Result<(), EngineError>> },
     Close(oneshot::Sender<()>),
 }
@@ -78,8 +80,8 @@ impl Writer {
         answered.await.map_err(|_| WriteError::Engine(EngineError::Closed))?
     }
 
-    /// Takes runs from the queue.
-    pub(crate) async fn take_queued(&self, take: TakeQueued) -> Result<Vec<ClaimedRun>, EngineError> {
+    /// Takes runs from the queue or from dead owners, and answers which of them it got, oldest first.
+    pub(crate) async fn take(&self, take: Take) -> Result<Vec<ClaimedRun>, EngineError> {
         let (answer, answered) = oneshot::channel();
         self.send(Request::Take(take, answer)).await?;
         answered.await.map_err(|_| EngineError::Closed)?
@@ -129,7 +131,7 @@ struct WriterTask {
 
 type Starts = Vec<(Box<NewRun>, oneshot::Sender<Result<StartAnswer, EngineError>>)>;
 type Writes = Vec<(Box<RunWrite>, oneshot::Sender<Result<(), WriteError>>)>;
-type Take = Option<(TakeQueued, oneshot::Sender<Result<Vec<ClaimedRun>, EngineError>>)>;
+type Taking = Option<(Take, oneshot::Sender<Result<Vec<ClaimedRun>, EngineError>>)>;
 
 impl WriterTask {
     async fn run(mut self) {
@@ -143,7 +145,7 @@ impl WriterTask {
                     None => break,
                 },
             };
-            let (mut starts, mut writes, mut take): (Starts, Writes, Take) = (Vec::new(), Vec::new(), None);
+            let (mut starts, mut writes, mut take): (Starts, Writes, Taking) = (Vec::new(), Vec::new(), None);
             let mut keys: HashSet<String> = HashSet::new();
             let mut bytes = 0;
             let mut next = Some(first);
@@ -194,7 +196,7 @@ impl WriterTask {
     }
 
     /// Commits all of it at once; where that fails, one by one, so that a bad request fails alone.
-    async fn commit_batch(&mut self, starts: Starts, writes: Writes, take: Take) {
+    async fn commit_batch(&mut self, starts: Starts, writes: Writes, take: Taking) {
         let (new_runs, start_answers): (Vec<_>, Vec<_>) = starts.into_iter().unzip();
         let (run_writes, write_answers): (Vec<_>, Vec<_>) = writes.into_iter().unzip();
         let (take, take_answer) = take.unzip();
@@ -240,7 +242,7 @@ impl WriterTask {
                         Some(error) => Err(error),
                         None => self.commit_rows(&[], &[], take.as_ref()).await,
                     };
-                    let result = result.map(|done| done.taken).map_err(storage("take runs from the queue"));
+                    let result = result.map(|done| done.taken).map_err(storage("take runs"));
                     let _ = answer.send(result);
                 }
             }
@@ -251,7 +253,7 @@ impl WriterTask {
         &mut self,
         starts: &[Box<NewRun>],
         writes: &[Box<RunWrite>],
-        take: Option<&TakeQueued>,
+        take: Option<&Take>,
     ) -> Result<batch::Done, sqlx::Error> {
         let batch = batch::Batch::new(starts, writes, take, self.clock.now_ms());
         loop {

@@ -44,15 +44,20 @@ pub struct Remains {
 impl Remains {
     /// Says it, with what there is to do.
     pub fn tell(&self, out: Output) {
+        out.line(self.text());
+    }
+
+    /// It as a person reads it, with what there is to do.
+    pub fn text(&self) -> String {
         let Self { product_id, edition_id, left } = self;
-        out.line(match left {
+        match left {
             Left::Recorded => format!("edition {edition_id} was recorded before, and stays as it is"),
             Left::Sealed => format!("edition {edition_id} was sealed, and will not be recorded"),
             Left::Unsealed => format!(
                 "edition {edition_id} is half written; before the next publish: jobctl edition discard {edition_id} \
                  --product {product_id} --reason …"
             ),
-        });
+        }
     }
 
     /// It as a document.
@@ -113,6 +118,18 @@ pub async fn take_back_all(world: &World, reader: &Reader, product_id: &ProductI
         {
             remove_entry(world, &product_id, &edition_id).await?;
         }
+    }
+    Ok(())
+}
+
+/// The same for every product: before the records of runs are deleted, which tell a cancelled seal from a crashed one.
+///
+/// # Errors
+/// As [`take_back`].
+pub async fn take_back_every(world: &World, reader: &Reader) -> Result<(), Ended> {
+    let products = world.store.list(layout::PRODUCTS).map_err(|error| Ended::from(error.to_failure()))?;
+    for product_id in products.folders.iter().filter_map(|name| name.parse().ok()) {
+        take_back_all(world, reader, &product_id).await?;
     }
     Ok(())
 }

@@ -21,7 +21,8 @@ use crate::exit::{Ended, Exit};
 use crate::output::{Output, grouped, moment, short, size};
 use crate::wire::{World, engine_error};
 
-use super::publish::{busy, key, stay, to_value};
+use super::publish::{busy, stay};
+use crate::start::{publish_key as key, to_value};
 
 fn ended(error: EditionError) -> Ended {
     Ended::from(error.to_failure())

@@ -1,61 +1,57 @@
 //! `jobctl run publish`: takes up what was interrupted, starts the run, stays with it.
 
-use std::path::Path;
-
 use activities::publish::resolve_source;
-use catalog_rules::contracts::publish::{
-    Cause, PublishInput, PublishOutput, ResolveSourceInput, ResolveSourceOutput, SourceInput,
-};
+use catalog_rules::contracts::publish::{PublishInput, PublishOutput, ResolveSourceInput, ResolveSourceOutput};
 use catalog_rules::ids::ProductId;
-use catalog_rules::inventory::Lifecycle;
-use engine::{Engine, KeyPolicy, Outcome, RunFilter, RunId, Start, StartRun};
+use engine::{Engine, Outcome, RunFilter, RunId, Start, StartRun};
 use engine_rules::activity::ActivityContext;
 use engine_rules::failure::{ActivityError as _, Disposition, Failure};
 use engine_rules::state::RunState;
 use serde_json::{Value, json};
 
 use super::cancelled::{take_back, take_back_all};
+use super::detach;
 use crate::args::Publish;
 use crate::exit::{Ended, Exit};
 use crate::output::{Output, duration, grouped, short};
+use crate::start::{Origin, publish_input, publish_run};
 use crate::terminal::Watcher;
 use crate::wire::{World, engine_error};
 
 /// How often a run that waits for another looks again.
 const WAIT_MS: u64 = 250;
 
-/// The concurrency key of a product's publishes.
-pub fn key(product_id: &ProductId) -> String {
-    format!("publish:{product_id}")
-}
-
 /// Publishes a product and stays with the run.
 ///
 /// # Errors
 /// Usage, a key held by another run, or what the engine fails with. A run that failed is told and gives its exit code.
 pub async fn publish(world: &World, out: Output, args: Publish) -> Result<Exit, Ended> {
-    let product_id: ProductId = args.product.parse()?;
-    let input = PublishInput {
-        source: source(world, &product_id, &args)?,
-        cause: Cause {
-            actor: world.actor.clone(),
-            reason: args.reason.clone().unwrap_or_else(|| "jobctl run publish".to_owned()),
-        },
-        lifecycle: args.is_final.then_some(Lifecycle::Final),
-        product_id: product_id.clone(),
+    let folder =
+        std::env::current_dir().map_err(|error| Ended::usage(format!("the working folder cannot be told: {error}")))?;
+    let origin = Origin {
+        sources: &world.config.sources,
+        folder: &folder,
+        actor: world.actor.clone(),
+        reason: "jobctl run publish".to_owned(),
     };
+    let input = publish_input(&args, &origin)?;
+    let product_id = input.product_id.clone();
     activities::inventory::open_catalog(world.store.as_ref()).map_err(|error| Ended::from(error.to_failure()))?;
     let engine = world.engine().await?;
+    if args.detach {
+        take_back_all(world, &engine.reader(), &product_id).await?;
+        let run = publish_run(&args, &input, &origin)?;
+        return match detach::enqueue(&engine, StartRun { key_policy: detach::policy(args.wait), ..run }).await? {
+            Ok(run_id) => Ok(detach::tell(out, "run.publish", &format!("publish {product_id}"), run_id)),
+            Err(holder) => Err(busy(&engine, &product_id, holder).await?),
+        };
+    }
     if let Some(exit) = take_up_interrupted(world, &engine, out, &input).await? {
         return Ok(exit);
     }
     let run_id = loop {
         take_back_all(world, &engine.reader(), &product_id).await?;
-        let run = StartRun {
-            reason: args.reason.clone(),
-            ..StartRun::new(workflows::publish::NAME, to_value(&input)?, world.actor.clone())
-        };
-        let run = run.key(key(&product_id), KeyPolicy::Forbid).label("product", product_id.as_str());
+        let run = publish_run(&args, &input, &origin)?;
         match engine.start(run).await.map_err(|error| engine_error(&error))? {
             Start::Started(started) => break started.run_id,
             Start::Busy { holder } => {
@@ -102,6 +98,16 @@ pub async fn busy(engine: &Engine, product_id: &ProductId, holder: RunId) -> Res
                  {holder} --reason … ends it"
             ),
             Exit::Blocked,
+        ),
+        None if run.state == RunState::Queued => (
+            "engine.key_held",
+            format!("run {holder} of product {product_id} waits in the queue"),
+            Disposition::Retry,
+            format!(
+                "jobctl serve carries it out, and jobctl runs watch {holder} follows it; jobctl runs cancel {holder} \
+                 --reason … ends it"
+            ),
+            Exit::Busy,
         ),
         None => (
             "engine.key_held",
@@ -176,54 +182,6 @@ async fn same_work(
     let deps = world.publish_deps();
     let now = tokio::task::spawn_blocking(move || resolve_source(&deps, &ActivityContext::detached(), asked)).await;
     Ok(matches!(now, Ok(Ok(now)) if now.sha256 == recorded.sha256))
-}
-
-fn source(world: &World, product_id: &ProductId, args: &Publish) -> Result<SourceInput, Ended> {
-    if args.source.is_empty() {
-        return world.config.sources.get(product_id).cloned().ok_or_else(|| {
-            Ended::usage(format!(
-                "product {product_id} has no source: give --source PATH, or [sources.{product_id}] in jobctl.toml"
-            ))
-        });
-    }
-    codr(&args.source, &args.metadata)
-}
-
-/// A full table as a person names it: its files, at most one a language, and its metadata.
-///
-/// # Errors
-/// Too many files, or a path that no run can record.
-pub fn codr<P: AsRef<Path>>(files: &[P], metadata: &[P]) -> Result<SourceInput, Ended> {
-    if files.len() > 2 {
-        return Err(Ended::usage(format!(
-            "--source was given {} times; expected once, or twice of which one is French",
-            files.len()
-        ))
-        .with_hint("give one --source per language"));
-    }
-    let absolute = |path: &P| {
-        let path = path.as_ref();
-        let path = std::path::absolute(path).map_err(|error| Ended::usage(format!("{}: {error}", path.display())))?;
-        path.to_str().map(str::to_owned).ok_or_else(|| {
-            Ended::usage(format!(
-                "the path {} is not UTF-8, and a run can record only text; expected a path in UTF-8",
-                path.display()
-            ))
-            .with_hint("rename the file, or give a symbolic link to it")
-        })
-    };
-    Ok(SourceInput::Codr {
-        files: files.iter().map(absolute).collect::<Result<_, _>>()?,
-        metadata: metadata.iter().map(absolute).collect::<Result<_, _>>()?,
-    })
-}
-
-/// `value` as a run's input.
-///
-/// # Errors
-/// When it cannot be written as JSON.
-pub fn to_value<T: serde::Serialize>(value: &T) -> Result<Value, Ended> {
-    serde_json::to_value(value).map_err(|error| Ended::usage(format!("the input cannot be recorded: {error}")))
 }
 
 /// How a run ended, as a command tells it.
@@ -305,7 +263,8 @@ fn end_at_second_interrupt() {
     });
 }
 
-fn tell(out: Output, run_id: RunId, outcome: Outcome, took: &str) -> RunEnd {
+/// Says how the run left the process that worked on it, `took` after it began.
+pub fn tell(out: Output, run_id: RunId, outcome: Outcome, took: &str) -> RunEnd {
     let end = |state, output, failure, exit| RunEnd { run_id, state, output, failure, exit };
     match outcome {
         Outcome::Succeeded(output) => {

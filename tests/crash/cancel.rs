@@ -62,6 +62,25 @@ fn it_is_not_recorded_either_when_the_cancelling_process_died_half_way() {
     assert_eq!(journal(&env), 0);
 }
 
+/// The record of the run is what tells a cancelled seal from a crashed one, so the entry must go before the record does.
+#[test]
+fn it_is_not_recorded_either_when_the_record_of_the_cancelled_run_is_purged() {
+    let (env, [wrong, right]) = world();
+    let run = crash_at(&env, "edition.seal.after_manifest", &wrong);
+    let entries = env.path(&format!("catalog/products/{PRODUCT}/journal"));
+    let entry = std::fs::read_dir(&entries).unwrap().next().unwrap().unwrap().path();
+    let bytes = std::fs::read(&entry).unwrap();
+    env.jobctl(["runs", "cancel", &run, "--reason", "wrong numbers"]).exits(0);
+    std::fs::write(&entry, bytes).unwrap();
+    env.jobctl(["runs", "purge", "--older-than", "0s", "--dry-run"]).exits(0);
+    assert_eq!(journal(&env), 1, "counting changes nothing");
+    let purged = env.json(["runs", "purge", "--older-than", "0s", "--reason", "make room"]);
+    assert_eq!(purged["runs"], 2);
+    env.publish(PRODUCT, &right);
+    let log = env.json(["inventory", "log"]);
+    assert_eq!(log["versions"].as_array().unwrap().len(), 3, "init, first, right: {log}");
+}
+
 #[test]
 fn a_half_written_edition_is_named_with_what_to_do() {
     let (env, [wrong, right]) = world();

@@ -7,5 +7,6 @@ mod support;
 
 mod cancel;
 mod kill;
+mod serve;
 mod sweep;
 mod world;

@@ -19,6 +19,8 @@ fn every_document_has_its_schema() {
         (vec!["runs", "list"], "jobctl.runs.list/1"),
         (vec!["runs", "show", id], "jobctl.runs.show/1"),
         (vec!["runs", "resume"], "jobctl.runs.resume/1"),
+        (vec!["runs", "export", id], "jobctl.runs.export/1"),
+        (vec!["runs", "purge", "--dry-run"], "jobctl.runs.purge/1"),
         (vec!["inventory", "show"], "jobctl.inventory.show/1"),
         (vec!["inventory", "log"], "jobctl.inventory.log/1"),
         (vec!["edition", "list"], "jobctl.edition.list/1"),
@@ -146,12 +148,12 @@ fn every_command_that_a_message_names_is_there_with_its_options() {
     let env = Env::empty();
     let mut helps: std::collections::BTreeMap<Vec<String>, String> = Default::default();
     for (words, is_told) in texts.iter().flat_map(|text| text.lines()).flat_map(suggestions) {
-        let known = ["init", "run", "runs", "inventory", "edition", "serve", "completions", "man"];
+        let known = ["init", "run", "runs", "schedules", "inventory", "edition", "serve", "completions", "man"];
         // `jobctl that …` is a sentence and not a command.
         if !words.first().is_some_and(|word| known.contains(&word.as_str())) {
             continue;
         }
-        let has_two = ["run", "runs", "inventory", "edition"].contains(&words[0].as_str());
+        let has_two = ["run", "runs", "schedules", "inventory", "edition"].contains(&words[0].as_str());
         let split = words.iter().position(|word| word.starts_with("--")).unwrap_or(words.len());
         let command = words[..split.min(if has_two { 2 } else { 1 })].to_vec();
         let help = helps

@@ -16,7 +16,7 @@ const EDGES: [(&str, &[&str]); 6] = [
 
 /// What a crate that only decides may use: nothing that knows a disk, a network, a clock or a runtime.
 const PURE: [(&str, &[&str]); 2] = [
-    ("engine-rules", &["serde", "serde_json", "sha2", "thiserror", "uuid"]),
+    ("engine-rules", &["cron", "jiff", "serde", "serde_json", "sha2", "thiserror", "uuid"]),
     ("catalog-rules", &["jiff", "serde", "serde_json", "sha2", "thiserror", "uuid"]),
 ];
 

@@ -2,6 +2,7 @@
 //! download.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
+pub mod daemon;
 pub mod env;
 #[path = "shared.rs"]
 pub mod reference;

@@ -35,6 +35,12 @@ pub enum DuckError {
         #[source]
         source: duckdb::Error,
     },
+    /// The run was cancelled before the statement began.
+    #[error("the run was cancelled before DuckDB could {purpose}")]
+    Stopped {
+        /// What the statement was for.
+        purpose: &'static str,
+    },
     /// A write-ahead log stands beside a database that is to be read as it is.
     #[error(
         "edition §4: {} is beside its database, so a connection was not closed and the database is not whole; a reader \
@@ -86,6 +92,7 @@ impl ActivityError for DuckError {
         match self {
             Self::MissingExtension { .. } => "duck.missing_extension",
             Self::Sql { .. } => "duck.sql",
+            Self::Stopped { .. } => "duck.stopped",
             Self::WriteAheadLog { .. } => "catalog.write_ahead_log",
             Self::PathNotText { .. } => "duck.path_not_text",
             Self::NotADatabase { .. } => "catalog.not_a_database",
@@ -98,6 +105,7 @@ impl ActivityError for DuckError {
             Self::MissingExtension { .. } => Disposition::Operator,
             Self::Sql { source, .. } => Trouble::of_duckdb(source).map_or(Disposition::Terminal, Trouble::disposition),
             Self::Io { source, .. } => Trouble::of(source).disposition(),
+            Self::Stopped { .. } => Disposition::Retry,
             Self::WriteAheadLog { .. } | Self::PathNotText { .. } | Self::NotADatabase { .. } => Disposition::Terminal,
         }
     }
@@ -110,7 +118,7 @@ impl ActivityError for DuckError {
             Self::WriteAheadLog { .. } => Some("publish the product again: jobctl run publish --product …".to_owned()),
             Self::Sql { source, .. } => Trouble::of_duckdb(source).and_then(Trouble::hint).map(ToOwned::to_owned),
             Self::Io { source, .. } => Trouble::of(source).hint().map(ToOwned::to_owned),
-            Self::PathNotText { .. } | Self::NotADatabase { .. } => None,
+            Self::Stopped { .. } | Self::PathNotText { .. } | Self::NotADatabase { .. } => None,
         }
     }
 }

@@ -1,10 +1,15 @@
 //! One connection with its scratch folder.
 
+use std::future::Future as _;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Wake, Waker};
 
 use catalog_rules::manifest::DATA_PATH;
-use duckdb::{Config, Connection, Params, Row};
+use duckdb::{Config, Connection, InterruptHandle, Params, Row};
+use engine_rules::activity::CancelToken;
+use engine_rules::token::Cancelled;
 
 use super::scratch::Scratch;
 use super::{DuckError, DuckSettings, literal, path_literal, storage_version};
@@ -46,6 +51,16 @@ pub struct EngineLimits {
 pub struct Session {
     connection: Option<Connection>,
     scratch: Scratch,
+    heeds: Option<(CancelToken, Pin<Box<Cancelled>>)>,
+}
+
+/// Interrupts the statement at work when a token is set.
+struct Interrupt(Arc<InterruptHandle>);
+
+impl Wake for Interrupt {
+    fn wake(self: Arc<Self>) {
+        self.0.interrupt();
+    }
 }
 
 impl Session {
@@ -72,7 +87,8 @@ impl Session {
         connect: impl FnOnce(&Path, Config) -> duckdb::Result<Connection>,
     ) -> Result<Self, DuckError> {
         // From here on the scratch folder goes with the session, also on an error.
-        let mut session = Self { connection: None, scratch: Scratch::create(&settings.temp_directory, name)? };
+        let scratch = Scratch::create(&settings.temp_directory, name)?;
+        let mut session = Self { connection: None, scratch, heeds: None };
         let config = config(settings, session.scratch()).map_err(DuckError::sql("take its settings"))?;
         session.connection = Some(connect(session.scratch(), config).map_err(DuckError::sql("open a session"))?);
         if let Err(source) = session.connection().execute_batch("LOAD ducklake") {
@@ -99,6 +115,22 @@ impl Session {
         }
     }
 
+    /// From now on the statement at work is interrupted when `token` is set, and no further one begins.
+    pub fn heed(&mut self, token: &CancelToken) {
+        let waker = Waker::from(Arc::new(Interrupt(self.connection().interrupt_handle())));
+        let mut waits = Box::pin(token.cancelled());
+        // Asked once, so that the token knows whom to wake.
+        let _ = waits.as_mut().poll(&mut Context::from_waker(&waker));
+        self.heeds = Some((token.clone(), waits));
+    }
+
+    fn refuse_stopped(&self, purpose: &'static str) -> Result<(), DuckError> {
+        match &self.heeds {
+            Some((token, _)) if token.is_cancelled() => Err(DuckError::Stopped { purpose }),
+            Some(_) | None => Ok(()),
+        }
+    }
+
     /// The session's scratch folder.
     #[must_use]
     pub fn scratch(&self) -> &Path {
@@ -110,6 +142,7 @@ impl Session {
     /// # Errors
     /// [`DuckError::Sql`] with what DuckDB said.
     pub fn run(&self, purpose: &'static str, sql: &str) -> Result<(), DuckError> {
+        self.refuse_stopped(purpose)?;
         self.connection().execute_batch(sql).map_err(DuckError::sql(purpose))
     }
 
@@ -124,6 +157,7 @@ impl Session {
         parameters: impl Params,
         row: impl FnMut(&Row<'_>) -> duckdb::Result<T>,
     ) -> Result<Vec<T>, DuckError> {
+        self.refuse_stopped(purpose)?;
         let collect =
             || -> duckdb::Result<Vec<T>> { self.connection().prepare(sql)?.query_map(parameters, row)?.collect() };
         collect().map_err(DuckError::sql(purpose))
@@ -139,6 +173,7 @@ impl Session {
         sql: &str,
         row: impl FnOnce(&Row<'_>) -> duckdb::Result<T>,
     ) -> Result<T, DuckError> {
+        self.refuse_stopped(purpose)?;
         self.connection().query_row(sql, [], row).map_err(DuckError::sql(purpose))
     }
 
@@ -247,7 +282,8 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // The files must be closed before they go.
+        // Nobody interrupts a connection that is gone; and the files must be closed before they go.
+        self.heeds = None;
         drop(self.connection.take());
     }
 }

@@ -101,3 +101,22 @@ fn names_and_texts_are_quoted() {
     let read: String = session.row("read", &format!("SELECT {} FROM t", identifier(odd)), |row| row.get(0)).unwrap();
     assert_eq!(read, odd);
 }
+
+#[test]
+fn a_long_statement_is_interrupted_when_its_run_is_cancelled() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut session = Session::open(&settings(dir.path()), "x").unwrap();
+    let token = engine_rules::activity::CancelToken::new();
+    session.heed(&token);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::park_timeout(std::time::Duration::from_millis(300));
+            token.cancel();
+        });
+        let long = "SELECT sum(a.range * b.range) FROM range(10_000_000) a, range(10_000_000) b";
+        let error = session.row("count for days", long, |row| row.get::<_, f64>(0)).unwrap_err();
+        assert!(format!("{error:?}").contains("INTERRUPT"), "{error:?}");
+    });
+    let next = session.run("go on", "SELECT 1").unwrap_err();
+    assert!(matches!(next, DuckError::Stopped { .. }), "{next:?}");
+}

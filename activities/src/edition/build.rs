@@ -113,7 +113,8 @@ pub fn build(tools: &Tools<'_>, order: &BuildOrder<'_>) -> Result<Built, Edition
     if let (Some(id), Some((folder, manifest))) = (order.previous, &previous) {
         refuse_damaged(id, folder, manifest)?;
     }
-    let session = Session::open_on_disk(tools.duck, &format!("build-{}", order.edition_id))?;
+    let mut session = Session::open_on_disk(tools.duck, &format!("build-{}", order.edition_id))?;
+    session.heed(&tools.context.cancel);
     if let Some((folder, manifest)) = &previous {
         refuse_versions(&session, folder, manifest)?;
     }

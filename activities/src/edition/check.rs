@@ -91,7 +91,8 @@ fn run(
     }
 
     findings.begin(CheckName::Manifest);
-    let session = Session::open(tools.duck, &session_name("check"))?;
+    let mut session = Session::open(tools.duck, &session_name("check"))?;
+    session.heed(&tools.context.cancel);
     let faults = match version_faults(&session, folder, &manifest) {
         Ok(faults) => faults,
         Err(error) => return findings.unreadable("duckdb_storage_version", error.into()),

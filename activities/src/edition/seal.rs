@@ -179,7 +179,8 @@ fn write(
     previous: Option<(&EditionId, &Manifest)>,
     mut phases: Phases<'_>,
 ) -> Result<Sealed, EditionError> {
-    let session = Session::open(tools.duck, &format!("seal-{}", order.edition_id))?;
+    let mut session = Session::open(tools.duck, &format!("seal-{}", order.edition_id))?;
+    session.heed(&tools.context.cancel);
     let has_lake = folder.lake().exists();
     if has_lake {
         settle(&session, folder, order.is_final)?;

@@ -12,6 +12,8 @@ pub mod limits;
 pub mod position;
 pub mod recovery;
 pub mod replay;
+pub mod retention;
 pub mod retry;
+pub mod schedule;
 pub mod state;
 pub mod token;

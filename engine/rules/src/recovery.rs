@@ -44,6 +44,13 @@ pub const fn plan_run(state: RunState, owner: OwnerState) -> RunPlan {
     }
 }
 
+/// Whether any run of `owner` is to be taken over. Which ones, [`plan_run`] says: an owner is asked for its life once,
+/// however many runs it left.
+#[must_use]
+pub fn leaves_runs_behind(owner: OwnerState) -> bool {
+    RunState::ALL.into_iter().any(|state| plan_run(state, owner) == RunPlan::TakeOver)
+}
+
 /// The step that a resumed run asks for and that has no result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenStep {
@@ -155,6 +162,7 @@ mod tests {
             for state in RunState::ALL.into_iter().filter(|state| !state.needs_owner() && *state != RunState::Queued) {
                 assert_eq!(plan_run(state, owner), RunPlan::Leave, "{state} {owner:?}");
             }
+            assert_eq!(leaves_runs_behind(owner), expected == RunPlan::TakeOver, "{owner:?}");
         }
     }
 

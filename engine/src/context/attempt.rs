@@ -26,9 +26,6 @@ const PROGRESS_EVERY_US: u64 = 50_000;
 /// How often a sign of life goes into the journal, in milliseconds: for a person who watches from another process.
 const BEAT_EVERY_MS: u64 = 1_000;
 
-/// How long a body that was told to stop may take for it, in milliseconds. Then one that only waits is dropped.
-const STOP_GRACE_MS: u64 = 10_000;
-
 /// How an attempt ended.
 pub(super) struct Attempted {
     pub ended: Ended,
@@ -69,6 +66,7 @@ impl EngineContext {
     ) -> Result<Attempted, Interrupt> {
         let clock = self.inner.clock.clone();
         let attempt = live.row.attempt;
+        let grace_ms = self.inner.stop_grace_ms;
         // Cancel waits for the end of a section, and does not stop what cleans up after it.
         let is_shielded = self.section.is_some() || self.cleaning;
         let cancel = if is_shielded { CancelToken::new() } else { self.run.control.cancel.clone() };
@@ -104,7 +102,7 @@ impl EngineContext {
             let silent_ms = clock.monotonic_us().saturating_sub(beats.last_us.load(Ordering::Relaxed)) / 1_000;
             let left = |limit_ms: Option<u64>, past_ms: u64| limit_ms.map(|limit| limit.saturating_sub(past_ms));
             let waits = match &told {
-                Some((_, since_ms)) => [Some((since_ms + STOP_GRACE_MS).saturating_sub(past_ms)), None],
+                Some((_, since_ms)) => [Some((since_ms + grace_ms).saturating_sub(past_ms)), None],
                 None => [left(limits.timeout_ms, past_ms), left(limits.silence_ms, silent_ms)],
             };
             let next_ms = if start.is_some() { self.inner.start_behind_ms } else { beat_ms.saturating_sub(past_ms) };
@@ -158,13 +156,13 @@ impl EngineContext {
                         told = Some((Told::TimeIsUp(failure), past_ms));
                     }
                 }
-                Some((why, since_ms)) if past_ms >= since_ms + STOP_GRACE_MS => match (why, handler.is_blocking) {
-                    (Told::Stop, false) => break Ended::GivenUp(dropped(&live.label)),
+                Some((why, since_ms)) if past_ms >= since_ms + grace_ms => match (why, handler.is_blocking) {
+                    (Told::Stop, false) => break Ended::GivenUp(dropped(&live.label, grace_ms)),
                     (Told::TimeIsUp(failure), false) => break Ended::GivenUp(failure.clone()),
                     // Nothing ends a thread from outside. A cancelled run waits for it; where its time is up, a further
                     // body must not begin beside it, so a person is told.
                     (Told::Stop, true) => told = Some((Told::Stop, past_ms)),
-                    (Told::TimeIsUp(failure), true) => break Ended::GivenUp(endless(&live.label, failure)),
+                    (Told::TimeIsUp(failure), true) => break Ended::GivenUp(endless(&live.label, failure, grace_ms)),
                 },
                 Some(_) => {}
             }
@@ -234,36 +232,44 @@ impl EngineContext {
     }
 }
 
+/// The codes of the failures of an attempt that was over a limit.
+const TIMED_OUT: &str = "engine.step_timed_out";
+const SILENT: &str = "engine.step_silent";
+
+/// Whether a failure is not the body's, but tells that its time was up.
+pub(crate) fn tells_of_time(failure: &Failure) -> bool {
+    failure.code == TIMED_OUT || failure.code == SILENT
+}
+
 /// The failure of an attempt that is over one of its limits.
 fn time_is_up(label: &str, limits: &Limits, past_ms: u64, silent_ms: u64) -> Option<Failure> {
     let (code, message) = match (limits.timeout_ms, limits.silence_ms) {
         (Some(limit_ms), _) if past_ms >= limit_ms => (
-            "engine.step_timed_out",
+            TIMED_OUT,
             format!("an attempt of {label} may take {limit_ms} ms, and this one was still at work after {past_ms} ms"),
         ),
-        (_, Some(limit_ms)) if silent_ms >= limit_ms => (
-            "engine.step_silent",
-            format!("{label} must give a sign of life every {limit_ms} ms, and gave none for {silent_ms} ms"),
-        ),
+        (_, Some(limit_ms)) if silent_ms >= limit_ms => {
+            (SILENT, format!("{label} must give a sign of life every {limit_ms} ms, and gave none for {silent_ms} ms"))
+        }
         (Some(_) | None, Some(_) | None) => return None,
     };
     Some(Failure { code: code.to_owned(), message, disposition: Disposition::Retry, hint: None })
 }
 
-fn dropped(label: &str) -> Failure {
+fn dropped(label: &str, grace_ms: u64) -> Failure {
     Failure {
         code: "engine.body_dropped".to_owned(),
-        message: format!("{label} was told to stop and was still at work {STOP_GRACE_MS} ms later, so it was dropped"),
+        message: format!("{label} was told to stop and was still at work {grace_ms} ms later, so it was dropped"),
         disposition: Disposition::Retry,
         hint: None,
     }
 }
 
-fn endless(label: &str, failure: &Failure) -> Failure {
+fn endless(label: &str, failure: &Failure, grace_ms: u64) -> Failure {
     operator(
         "engine.body_does_not_end",
         format!(
-            "{}; it was told to stop and still runs {STOP_GRACE_MS} ms later. A second body of {label} must not begin \
+            "{}; it was told to stop and still runs {grace_ms} ms later. A second body of {label} must not begin \
              beside it",
             failure.message
         ),

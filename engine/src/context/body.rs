@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use engine_rules::context::Interrupt;
 use engine_rules::crash;
-use engine_rules::failure::Failure;
-use engine_rules::limits::PAYLOAD_LIMIT_BYTES;
+use engine_rules::failure::{ActivityError as _, Failure};
+use engine_rules::limits::check_payload;
 use engine_rules::position::Position;
 use engine_rules::recovery::{OpenRecord, OpenStep, StepPlan, plan_step};
 use engine_rules::retry::{AfterFailure, RetryPolicy};
@@ -16,7 +16,7 @@ use super::attempt::{Attempted, Ended};
 use super::{Ask, EngineContext, operator};
 use crate::events::EventKind;
 use crate::journal::Recorded;
-use crate::registry::{ActivityHandler, too_large};
+use crate::registry::ActivityHandler;
 use crate::writer::{AttemptWrite, RunWrite, StepWrite};
 
 /// From which delay on a run that waits for its next attempt is told as waiting, in milliseconds: shorter ones are over
@@ -79,10 +79,9 @@ impl EngineContext {
             StepPlan::Attempt { attempt, lost, wait_ms } => {
                 self.crashed = false;
                 let size_bytes = ask.input.map_or(0, |input| input.len());
-                if size_bytes > PAYLOAD_LIMIT_BYTES {
-                    let failure = too_large(&format!("the input of {}", live.label), size_bytes);
+                if let Err(refused) = check_payload(format!("the input of {}", live.label), size_bytes) {
                     live.row.input = None;
-                    return self.refuse(live, failure).await;
+                    return self.refuse(live, refused.to_failure()).await;
                 }
                 let Some(handler) = ask.activity.and_then(|name| self.inner.registry.find_activity(name)) else {
                     let failure = operator(
@@ -160,6 +159,12 @@ impl EngineContext {
         if wait_ms == 0 || self.must_stop() {
             return;
         }
+        self.run.slot.leave();
+        self.sleep(wait_ms).await;
+        self.stand_in_line().await;
+    }
+
+    async fn sleep(&self, wait_ms: u64) {
         let inner = &self.inner;
         let mut sleep = std::pin::pin!(inner.clock.sleep_ms(wait_ms));
         loop {

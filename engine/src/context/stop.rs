@@ -1,6 +1,7 @@
 //! Where a run stops before its next step: because a person ends or holds it, or because this process is to end.
 
 use engine_rules::context::Interrupt;
+use engine_rules::crash;
 use engine_rules::failure::{Disposition, Failure};
 use engine_rules::position::Position;
 use engine_rules::state::{RunEvent, StepEvent, StepState};
@@ -171,8 +172,12 @@ impl EngineContext {
         change.failure = failure;
         change.failed_step = failed_step;
         write.run = Some(change);
+        crash::point("engine.run_end.before");
         match self.write(write).await {
-            Ok(()) => self.stop(End::Cancelled),
+            Ok(()) => {
+                crash::point("engine.run_end.after");
+                self.stop(End::Cancelled)
+            }
             Err(interrupt) => interrupt,
         }
     }

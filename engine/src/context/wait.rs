@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use engine_rules::context::Interrupt;
+use engine_rules::crash;
 use engine_rules::digest::{canonical_json, digest_text};
 use engine_rules::state::{RunEvent, StepEvent, StepState};
 use serde::Serialize;
@@ -127,7 +128,10 @@ impl EngineContext {
         let mut write = self.new_write();
         write.step = Some(row.clone());
         write.run = Some(change);
+        crash::point("engine.wait_begin.before");
         self.write(write).await?;
+        crash::point("engine.wait_begin.after");
+        self.run.slot.leave();
         row.input = None;
         Ok(Some(row))
     }
@@ -160,12 +164,29 @@ impl EngineContext {
             }
         }
         if self.must_tell_of_cancel() {
+            self.stand_in_line().await;
             let why = "the run was cancelled while it waited".to_owned();
             return Err(self.tell_of_cancel(row.clone(), why).await);
         }
         match self.stop_here().await {
             Some(interrupt) => Err(interrupt),
             None => Ok(()),
+        }
+    }
+
+    /// Waits for a slot to go on with. `false` where the run is to stop first, for which it needs none.
+    pub(super) async fn stand_in_line(&self) -> bool {
+        loop {
+            if self.must_stop() && !self.must_tell_of_cancel() {
+                return false;
+            }
+            let heeds_drain = self.section.is_none() && !self.inner.draining.is_cancelled();
+            tokio::select! {
+                biased;
+                () = self.run.slot.enter() => return true,
+                () = self.run.control.news.notified() => {}
+                () = self.inner.draining.cancelled(), if heeds_drain => {}
+            }
         }
     }
 
@@ -176,6 +197,11 @@ impl EngineContext {
         output: Option<String>,
         take_signal: Option<i64>,
     ) -> Result<(), Interrupt> {
+        if !self.stand_in_line().await
+            && let Some(interrupt) = self.stop_here().await
+        {
+            return Err(interrupt);
+        }
         row.state = row.state.after(StepEvent::Succeed).map_err(|fault| self.fault(&fault.to_string()))?;
         let now_ms = self.inner.clock.now_ms();
         row.output = output;
@@ -186,7 +212,9 @@ impl EngineContext {
         write.step = Some(row);
         write.take_signal = take_signal;
         write.run = self.wake();
+        crash::point("engine.wait_end.before");
         self.write(write).await?;
+        crash::point("engine.wait_end.after");
         self.advance();
         Ok(())
     }

@@ -10,7 +10,9 @@ use engine_rules::state::{RunEvent, RunState};
 use serde_json::Value;
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
+use tokio::sync::{RwLockReadGuard, RwLockWriteGuard};
 
+use super::interrupted::{self, Interrupted, Whose};
 use crate::context::RunHandle;
 use crate::control::RunControl;
 use crate::db::patient;
@@ -18,7 +20,8 @@ use crate::engine::{Inner, Mutation, Outcome};
 use crate::error::{EngineError, storage};
 use crate::id::RunId;
 use crate::owner::{is_alive, probe};
-use crate::writer::{ClaimedRun, TakeQueued};
+use crate::slots::Slot;
+use crate::writer::{ClaimedRun, Take, TakeQueued};
 
 use super::orders::audit;
 
@@ -35,17 +38,18 @@ pub(super) struct Standing {
     pub run_no: i64,
     pub state: RunState,
     pub epoch: i64,
+    pub owner_no: Option<i64>,
     pub owner: OwnerState,
     pid: i64,
     host: String,
 }
 
-const STANDING: &str = "SELECT r.run_no, r.run_id, r.state, r.epoch, r.owner_no, o.owner_id, o.pid, o.host, \
+pub(super) const STANDING: &str = "SELECT r.run_no, r.run_id, r.state, r.epoch, r.owner_no, o.owner_id, o.pid, o.host, \
      o.lease_until_at_ms FROM run r LEFT JOIN owner o ON o.owner_no = r.owner_no";
 
 impl Standing {
     /// `asking`: whether the caller itself is who has the run marked as active here.
-    fn read(
+    pub(super) fn read(
         inner: &Inner,
         row: &SqliteRow,
         asking: bool,
@@ -75,7 +79,8 @@ impl Standing {
         let state = RunState::from_name(&state).ok_or_else(|| corrupt(&state, "a state of a run"))?;
         let owner = match (owner_no, owner_id) {
             (Some(owner_no), _) if owner_no == inner.owner_no => {
-                if (!asking && inner.active().contains_key(&run_id)) || inner.ready().contains_key(&run_id) {
+                // In this order: a run goes from the one into the other, and is entered there first.
+                if inner.ready().contains_key(&run_id) || (!asking && inner.active().contains_key(&run_id)) {
                     OwnerState::HereActive
                 } else {
                     OwnerState::HereIdle
@@ -89,7 +94,8 @@ impl Standing {
             }
             (_, None) | (None, Some(_)) => OwnerState::None,
         };
-        let standing = Self { run_no, state, epoch, owner, pid: pid.unwrap_or(0), host: host.unwrap_or_default() };
+        let (pid, host) = (pid.unwrap_or(0), host.unwrap_or_default());
+        let standing = Self { run_no, state, epoch, owner_no, owner, pid, host };
         Ok((run_id, standing))
     }
 
@@ -133,9 +139,16 @@ pub(super) async fn claim(inner: &Arc<Inner>, run_id: RunId) -> Result<Claimed, 
         match plan_run(standing.state, standing.owner) {
             RunPlan::Leave => return Err(standing.not_free(run_id, "be driven")),
             RunPlan::TakeOver => {
-                let state = transition(standing.state, RunEvent::TakeOver)?;
-                let handle = seize(inner, run_id, &standing, state, How::left_by(standing.owner), None).await?;
-                return Ok(Claimed::Mine(Box::new(handle)));
+                let (_settled, standing) = match settle(inner, run_id, standing, true).await? {
+                    Settled::Free(guard, standing) => (guard, standing),
+                    Settled::Changed => continue,
+                };
+                match take_one(inner, run_id, &standing).await? {
+                    Some(handle) => return Ok(Claimed::Mine(Box::new(handle))),
+                    // Another part of this process was faster, and left it to whoever drives it: us.
+                    None if inner.ready().contains_key(&run_id) => {}
+                    None => return Err(Standing::of(inner, run_id, false).await?.not_free(run_id, "be taken over")),
+                }
             }
             RunPlan::Claim => match take_queued(inner, Some(run_id), 1).await?.pop() {
                 Some(handle) => return Ok(Claimed::Mine(Box::new(handle))),
@@ -145,9 +158,51 @@ pub(super) async fn claim(inner: &Arc<Inner>, run_id: RunId) -> Result<Claimed, 
     }
 }
 
-/// Takes up to `most` runs from the queue that may begin.
+/// Takes up to `most` runs from the queue that may begin. The caller holds the door of arriving runs.
 pub(super) async fn claim_queued(inner: &Arc<Inner>, most: usize) -> Result<Vec<RunHandle>, EngineError> {
     take_queued(inner, None, most).await
+}
+
+/// What became of a run that was to be taken over, once no other claim of this process is on its way.
+pub(super) enum Settled<'a> {
+    /// It stands so, and stays so for as long as the guard is held.
+    Free(Guard<'a>, Standing),
+    /// Somebody here was about to drive it.
+    Changed,
+}
+
+/// Held until the run stands in `active` or `ready`.
+pub(super) enum Guard<'a> {
+    /// Its owner is dead: its epoch decides among all who come.
+    Shared(#[expect(dead_code, reason = "held, not used")] RwLockReadGuard<'a, ()>),
+    /// Its owner is this process.
+    Alone(#[expect(dead_code, reason = "held, not used")] RwLockWriteGuard<'a, ()>),
+}
+
+/// A run of this process that nobody here works on may be one that was taken a moment ago: that is believed only when no
+/// claim is on its way.
+pub(super) async fn settle(
+    inner: &Inner,
+    run_id: RunId,
+    standing: Standing,
+    asking: bool,
+) -> Result<Settled<'_>, EngineError> {
+    match standing.owner {
+        OwnerState::None | OwnerState::Dead | OwnerState::Alive | OwnerState::HereActive => {
+            Ok(Settled::Free(Guard::Shared(inner.arriving.read().await), standing))
+        }
+        OwnerState::HereIdle => {
+            let guard = inner.arriving.write().await;
+            let now = Standing::of(inner, run_id, asking).await?;
+            Ok(match (now.owner, now.epoch == standing.epoch) {
+                (OwnerState::HereIdle, true) => Settled::Free(Guard::Alone(guard), now),
+                (OwnerState::HereIdle, false)
+                | (OwnerState::None | OwnerState::Alive | OwnerState::Dead | OwnerState::HereActive, _) => {
+                    Settled::Changed
+                }
+            })
+        }
+    }
 }
 
 pub(super) async fn take_queued(
@@ -156,11 +211,17 @@ pub(super) async fn take_queued(
     most: usize,
 ) -> Result<Vec<RunHandle>, EngineError> {
     let take = TakeQueued { owner_no: inner.owner_no, only, most };
-    let runs = inner.writer.take_queued(take).await?;
+    let runs = inner.writer.take(Take::Queued(take)).await?;
     Ok(runs.into_iter().map(|run| handle(run, How::Queued)).collect())
 }
 
-#[derive(Clone, Copy)]
+/// The one run, taken over; `None` when somebody was faster.
+async fn take_one(inner: &Arc<Inner>, run_id: RunId, standing: &Standing) -> Result<Option<RunHandle>, EngineError> {
+    let Some(run) = Interrupted::of(run_id, standing) else { return Ok(None) };
+    Ok(interrupted::take(inner, &[run]).await?.pop())
+}
+
+#[derive(Debug, Clone, Copy)]
 pub(super) enum How {
     /// From the queue.
     Queued,
@@ -182,10 +243,13 @@ impl How {
     }
 }
 
-fn handle(run: ClaimedRun, how: How) -> RunHandle {
+pub(super) fn handle(run: ClaimedRun, how: How) -> RunHandle {
     let control = RunControl::default();
     if run.cancel_requested {
         control.cancel();
+    }
+    if run.pause_requested {
+        control.pause();
     }
     RunHandle {
         run_no: run.run_no,
@@ -199,6 +263,8 @@ fn handle(run: ClaimedRun, how: How) -> RunHandle {
         crashed: matches!(how, How::Crashed | How::Resumed { crashed: true }),
         resumed: matches!(how, How::Resumed { .. }),
         control: Arc::new(control),
+        recorded: None,
+        slot: Slot::default(),
     }
 }
 
@@ -211,23 +277,8 @@ pub(super) fn transition(state: RunState, event: RunEvent) -> Result<RunState, E
 }
 
 pub(crate) async fn interrupted(inner: &Arc<Inner>) -> Result<Vec<RunId>, EngineError> {
-    let rows = patient(inner.clock.as_ref(), || {
-        sqlx::query(sqlx::AssertSqlSafe(format!(
-            "{STANDING} WHERE r.state IN ('running', 'waiting') \
-             AND r.state IN ('queued', 'running', 'waiting', 'paused', 'blocked') ORDER BY r.run_no"
-        )))
-        .fetch_all(&inner.readers)
-    });
-    let rows = rows.await.map_err(storage("read the runs"))?;
-    let mut probed = HashMap::new();
-    let mut runs = Vec::new();
-    for row in &rows {
-        let (run_id, standing) = Standing::read(inner, row, false, &mut probed)?;
-        if plan_run(standing.state, standing.owner) == RunPlan::TakeOver {
-            runs.push(run_id);
-        }
-    }
-    Ok(runs)
+    let runs = interrupted::find(inner, Whose::OursToo, usize::MAX).await?;
+    Ok(runs.into_iter().map(|run| run.run_id).collect())
 }
 
 pub(crate) async fn take_over(inner: &Arc<Inner>, run_id: RunId) -> Result<(), EngineError> {
@@ -235,8 +286,13 @@ pub(crate) async fn take_over(inner: &Arc<Inner>, run_id: RunId) -> Result<(), E
     if plan_run(standing.state, standing.owner) != RunPlan::TakeOver {
         return Err(standing.not_free(run_id, "be taken over"));
     }
-    let state = transition(standing.state, RunEvent::TakeOver)?;
-    let handle = seize(inner, run_id, &standing, state, How::left_by(standing.owner), None).await?;
+    let (_settled, standing) = match settle(inner, run_id, standing, false).await? {
+        Settled::Free(guard, standing) => (guard, standing),
+        Settled::Changed => return Err(Standing::of(inner, run_id, false).await?.not_free(run_id, "be taken over")),
+    };
+    let Some(handle) = take_one(inner, run_id, &standing).await? else {
+        return Err(Standing::of(inner, run_id, false).await?.not_free(run_id, "be taken over"));
+    };
     inner.ready().insert(run_id, handle);
     Ok(())
 }
@@ -252,6 +308,10 @@ pub(crate) async fn resume(inner: &Arc<Inner>, run_id: RunId, by: &Mutation) -> 
         RunState::Queued | RunState::Succeeded | RunState::Failed | RunState::Cancelled => {
             return Err(EngineError::WrongState { run: run_id, state: standing.state, what: "be resumed" });
         }
+    };
+    let (_settled, standing) = match settle(inner, run_id, standing, false).await? {
+        Settled::Free(guard, standing) => (guard, standing),
+        Settled::Changed => return Err(Standing::of(inner, run_id, false).await?.not_free(run_id, "be resumed")),
     };
     let state = transition(standing.state, event)?;
     let handle = seize(inner, run_id, &standing, state, How::Resumed { crashed }, Some(by)).await?;
@@ -281,7 +341,8 @@ pub(super) async fn seize(
                      pause_requested_at_ms = NULL WHERE run_no = ?3 AND epoch = ?4 \
                      AND state NOT IN ('succeeded', 'failed', 'cancelled') \
                      RETURNING run_no, run_id, epoch, workflow, version, input, cancel_requested_at_ms, \
-                     carry_before_top",
+                     carry_before_top, \
+                     pause_requested_at_ms",
                 )
                 .bind(state.as_str())
                 .bind(owner_no)

@@ -6,7 +6,7 @@ use engine_rules::recovery::OwnerState;
 use engine_rules::state::{RunEvent, RunState};
 use sqlx::{Row as _, SqliteConnection};
 
-use super::claim::{How, Standing, seize, take_queued, transition};
+use super::claim::{How, Settled, Standing, seize, settle, take_queued, transition};
 use crate::engine::{Inner, Mutation};
 use crate::error::EngineError;
 use crate::id::RunId;
@@ -90,6 +90,7 @@ fn told(row: &sqlx::sqlite::SqliteRow) -> Result<(RunId, RunState), sqlx::Error>
 /// Carries out here a run that is to end and that nobody works on, so that its workflow cleans up.
 async fn clean_up(inner: &Arc<Inner>, run_id: RunId) -> Result<(), EngineError> {
     loop {
+        let arriving = inner.arriving.read().await;
         let begun_here = inner.ready().get(&run_id).map(|handle| handle.control.clone());
         if let Some(control) = begun_here {
             control.cancel();
@@ -99,19 +100,26 @@ async fn clean_up(inner: &Arc<Inner>, run_id: RunId) -> Result<(), EngineError> 
                 RunState::Succeeded | RunState::Failed | RunState::Cancelled => return Ok(()),
                 RunState::Paused | RunState::Blocked => (RunEvent::Resume, How::Released),
                 // One that was put back after it had begun. Where its turn has not come, it ends when it does.
-                RunState::Queued => match take_queued(inner, Some(run_id), 1).await?.pop() {
-                    Some(handle) => {
-                        inner.ready().insert(run_id, handle);
-                        continue;
+                RunState::Queued => {
+                    let _arriving = inner.arriving.read().await;
+                    match take_queued(inner, Some(run_id), 1).await?.pop() {
+                        Some(handle) => {
+                            inner.ready().insert(run_id, handle);
+                            continue;
+                        }
+                        None => return Ok(()),
                     }
-                    None => return Ok(()),
-                },
+                }
                 RunState::Running | RunState::Waiting => match standing.owner {
                     OwnerState::Alive | OwnerState::HereActive => return Ok(()),
                     OwnerState::None | OwnerState::Dead | OwnerState::HereIdle => {
                         (RunEvent::TakeOver, How::left_by(standing.owner))
                     }
                 },
+            };
+            let (_settled, standing) = match settle(inner, run_id, standing, false).await? {
+                Settled::Free(guard, standing) => (guard, standing),
+                Settled::Changed => continue,
             };
             let state = transition(standing.state, event)?;
             match seize(inner, run_id, &standing, state, how, None).await {
@@ -123,6 +131,7 @@ async fn clean_up(inner: &Arc<Inner>, run_id: RunId) -> Result<(), EngineError> 
                 Err(error) => return Err(error),
             }
         }
+        drop(arriving);
         return match super::drive(inner, run_id).await {
             Ok(_) | Err(EngineError::AlreadyDriven { .. } | EngineError::OwnedElsewhere { .. }) => Ok(()),
             Err(error) => Err(error),
@@ -144,6 +153,11 @@ pub(crate) async fn pause(inner: &Arc<Inner>, run_id: RunId, by: &Mutation) -> R
             RunState::Queued | RunState::Blocked | RunState::Succeeded | RunState::Failed | RunState::Cancelled => {
                 return Err(EngineError::WrongState { run: run_id, state: standing.state, what: "be paused" });
             }
+        };
+        // Nobody here begins with it between this look and the change.
+        let (_settled, standing) = match settle(inner, run_id, standing, false).await? {
+            Settled::Free(guard, standing) => (guard, standing),
+            Settled::Changed => continue,
         };
         let paused = transition(standing.state, RunEvent::Pause)?;
         let (run_no, epoch, now_ms, by) = (standing.run_no, standing.epoch, inner.clock.now_ms(), by.clone());
@@ -181,6 +195,49 @@ pub(crate) async fn pause(inner: &Arc<Inner>, run_id: RunId, by: &Mutation) -> R
             return Ok(());
         }
     }
+}
+
+pub(crate) async fn signal(
+    inner: &Arc<Inner>,
+    run_id: RunId,
+    name: &str,
+    payload: String,
+    by: &Mutation,
+) -> Result<(), EngineError> {
+    let standing = Standing::of(inner, run_id, false).await?;
+    let (run_no, now_ms, by, name) = (standing.run_no, inner.clock.now_ms(), by.clone(), name.to_owned());
+    let sent: bool = inner
+        .writer
+        .exclusive("record the signal", move |connection| {
+            let (by, name, payload) = (by.clone(), name.clone(), payload.clone());
+            Box::pin(async move {
+                let sent = sqlx::query(
+                    "INSERT INTO signal (run_no, name, payload, actor, sent_at_ms) SELECT run_no, ?, ?, ?, ? FROM run \
+                     WHERE run_no = ? AND state NOT IN ('succeeded', 'failed', 'cancelled')",
+                )
+                .bind(name)
+                .bind(payload)
+                .bind(&by.actor)
+                .bind(now_ms)
+                .bind(run_no)
+                .execute(&mut *connection)
+                .await?;
+                if sent.rows_affected() == 0 {
+                    return Ok(false);
+                }
+                audit(connection, now_ms, &by, "signal", run_id).await?;
+                Ok(true)
+            })
+        })
+        .await?;
+    if !sent {
+        let state = Standing::of(inner, run_id, false).await?.state;
+        return Err(EngineError::WrongState { run: run_id, state, what: "take a signal" });
+    }
+    if let Some(control) = inner.active().get(&run_id) {
+        control.tell();
+    }
+    Ok(())
 }
 
 /// Tells each run of this process what the journal holds for it: that it is to end or to stop, or that a signal came.

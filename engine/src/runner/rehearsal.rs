@@ -6,6 +6,7 @@ use engine_rules::clock::Clock;
 use engine_rules::context::Interrupt;
 use engine_rules::digest::canonical_json;
 use engine_rules::failure::Failure;
+use engine_rules::limits::bounded;
 use engine_rules::position::Position;
 use engine_rules::state::{RunState, StepState};
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,7 @@ use crate::id::RunId;
 use crate::journal::Recorded;
 use crate::read::{RunDetail, RunRow, StepRow};
 use crate::registry::{Registry, WorkflowEnd, panicked};
+use crate::slots::Slot;
 
 /// What a rehearsal needs of a run. A [`RunDetail`] has it, and so has the JSON of an exported run, whatever else it holds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -118,6 +120,8 @@ pub(super) fn looked_at(run_id: RunId, workflow: String, version: u32, input: St
         crashed: false,
         resumed: false,
         control: Arc::new(RunControl::default()),
+        recorded: None,
+        slot: Slot::default(),
     }
 }
 
@@ -186,11 +190,12 @@ fn ends(
             )),
             (_, None) => None,
         },
+        // As it would be recorded.
         Ok(Err(WorkflowEnd::Interrupt(Interrupt::Failed(failure)))) => match run.state {
             RunState::Succeeded => mismatch(format!(
                 "the workflow ends otherwise than the journal has it: recorded success, requested the failure {failure}"
             )),
-            RunState::Failed if run.failure.as_ref() != Some(&failure) => mismatch(format!(
+            RunState::Failed if run.failure.as_ref() != Some(&bounded(failure.clone())) => mismatch(format!(
                 "the workflow ends otherwise than the journal has it: recorded the failure {recorded}, requested the \
                  failure {failure}"
             )),

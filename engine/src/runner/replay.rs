@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use engine_rules::crash;
 use engine_rules::digest::{canonical_json, digest_text};
-use engine_rules::limits::PAYLOAD_LIMIT_BYTES;
+use engine_rules::limits::check_payload;
+use engine_rules::state::RunState;
 use serde_json::Value;
 use sqlx::{Row as _, SqliteConnection};
 
 use super::rehearsal::looked_at;
 use crate::catch::Caught;
 use crate::context::{Carry, End, EngineContext, Mode, Planning, RunHandle, SECTION_DIFFERS};
-use crate::control::RunControl;
-use crate::engine::{Engine, Inner, Mutation, Start, Started, check_mutation};
+use crate::engine::{Engine, Inner, Mutation, Start, check_mutation};
 use crate::error::EngineError;
 use crate::id::RunId;
 use crate::journal;
@@ -97,7 +97,7 @@ impl Engine {
     /// ([`crate::Registry::mints`]), so is the step that mints it. A repeat starts a further run, or finds its key held.
     ///
     /// # Errors
-    /// [`EngineError::NotEnded`], [`EngineError::UnknownStep`], [`EngineError::InputRefused`],
+    /// [`EngineError::NotEnded`], [`EngineError::PurgeBegun`], [`EngineError::UnknownStep`], [`EngineError::InputRefused`],
     /// [`EngineError::UnknownRun`], [`EngineError::UnknownWorkflow`], [`EngineError::PayloadTooLarge`],
     /// [`EngineError::TextTooLong`]; nothing is recorded then.
     pub async fn replay(&self, run_id: RunId, from: &ReplayFrom, by: &Mutation) -> Result<Start, EngineError> {
@@ -113,16 +113,14 @@ async fn prepare(engine: &Engine, run_id: RunId, from: &ReplayFrom) -> Result<Pr
     if !origin.run.state.is_terminal() {
         return Err(EngineError::NotEnded { run: run_id, state: origin.run.state });
     }
+    if origin.run.purge_begun_at_ms.is_some() {
+        return Err(EngineError::PurgeBegun { run: run_id });
+    }
     let workflow = &origin.run.workflow;
-    let version = inner.registry.newest_version(workflow).ok_or_else(|| EngineError::UnknownWorkflow {
-        name: workflow.clone(),
-        known: inner.registry.workflow_names().map(str::to_owned).collect(),
-    })?;
+    let version = inner.newest_version(workflow)?;
     let (from_top, label) = step(&origin, &from.step)?;
     let input = canonical_json(from.input.as_ref().unwrap_or(&origin.run.input));
-    if input.len() > PAYLOAD_LIMIT_BYTES {
-        return Err(EngineError::PayloadTooLarge { size_bytes: input.len(), limit_bytes: PAYLOAD_LIMIT_BYTES });
-    }
+    check_payload("the input", input.len())?;
     let refused = |failure: engine_rules::failure::Failure| EngineError::InputRefused { found: failure.message };
     inner.registry.check_input(workflow, version, &input).map_err(refused)?;
     let number = journal::number(&inner.readers, inner.clock.as_ref(), run_id).await?;
@@ -196,7 +194,7 @@ const REPLAY: &str = "INSERT INTO run (run_id, workflow, version, state, input, 
      concurrency_policy, origin_run_id, origin_step, carry_before_top, actor, reason, owner_no, epoch, created_at_ms, \
      started_at_ms) SELECT $1, o.workflow, $3, $4, $5, $6, o.labels, o.concurrency_key, 'forbid', o.run_id, $7, $8, $9, \
      $10, $11, $12, $13, $14 FROM run o WHERE o.run_id = $2 AND o.state IN ('succeeded', 'failed', 'cancelled') \
-     RETURNING run_no";
+     AND NOT EXISTS (SELECT 1 FROM purge_begun b WHERE b.run_no = o.run_no) RETURNING run_no";
 
 /// What became of the record.
 enum Answer {
@@ -215,6 +213,8 @@ async fn record(
     let origin = prepared.origin.run.run_id;
     let (new, by) = (prepared.clone(), by.clone());
     crash::point("engine.run_row.before");
+    let state = if detached { RunState::Queued } else { RunState::Running };
+    let _arriving = inner.arriving.read().await;
     let answer = inner
         .writer
         .exclusive("record the replay", move |connection| {
@@ -229,7 +229,7 @@ async fn record(
                     .bind(run_id.to_string())
                     .bind(origin.to_string())
                     .bind(new.version)
-                    .bind(if detached { "queued" } else { "running" })
+                    .bind(state.as_str())
                     .bind(&new.input)
                     .bind(digest_text(&new.input))
                     .bind(&new.from)
@@ -267,23 +267,12 @@ async fn record(
         Answer::Gone => return Err(EngineError::UnknownRun { run: origin.to_string() }),
         Answer::Started { run_no } => run_no,
     };
-    if !detached {
-        let handle = RunHandle {
-            run_no,
-            run_id,
-            epoch: 1,
-            workflow: prepared.origin.run.workflow.clone(),
-            version: prepared.version,
-            input: prepared.input.clone(),
-            carry_before_top: Some(prepared.before_top),
-            fresh: true,
-            crashed: false,
-            resumed: false,
-            control: Arc::new(RunControl::default()),
-        };
-        inner.ready().insert(run_id, handle);
-    }
-    Ok(Start::Started(Started { run_id, queued: detached, existing: false }))
+    let run = &prepared.origin.run;
+    let mut handle = looked_at(run_id, run.workflow.clone(), prepared.version, prepared.input.clone());
+    handle.epoch = 1;
+    handle.carry_before_top = Some(prepared.before_top);
+    handle.fresh = true;
+    Ok(Start::Started(inner.recorded(handle, run_no, state)))
 }
 
 /// The run that holds the concurrency key, or stands in line for it.

@@ -1,6 +1,7 @@
 //! One transaction as one string of statements: each hand-off to SQLite's thread costs as much as the commit itself, so
 //! all rows go in as JSON arrays, and only what did not pass comes back.
 
+use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -9,9 +10,7 @@ use engine_rules::position::Position;
 use engine_rules::state::RunState;
 use sqlx::{AssertSqlSafe, Row as _, SqliteConnection};
 
-use super::rows::{
-    AttemptWrite, BeatWrite, ClaimedRun, NewRun, RunChange, RunWrite, StartAnswer, StepWrite, TakeQueued,
-};
+use super::rows::{AttemptWrite, BeatWrite, ClaimedRun, NewRun, RunChange, RunWrite, StartAnswer, StepWrite, Take};
 use crate::id::RunId;
 
 /// What became of a batch, in the order of its requests.
@@ -44,7 +43,7 @@ const COMMIT: &str = "COMMIT;";
 // 7 labels, 8 concurrency_key, 9 concurrency_policy, 10 parent_run_id, 11 origin_run_id, 12 origin_step, 13 schedule,
 // 14 actor, 15 reason, 16 idempotency_key, 17 idempotency_window_ms, 18 owner_no.
 const STARTS: &str = concat!(
-    "SELECT 1, v->>0, i.run_id, i.input_digest FROM (SELECT value AS v FROM jsonb_each($1)) ",
+    "SELECT 1, v->>0, i.run_id, i.input_digest, NOT EXISTS (SELECT 1 FROM run r WHERE r.run_id = i.run_id) FROM (SELECT value AS v FROM jsonb_each($1)) ",
     "JOIN idempotency i ON i.workflow = v->>2 AND i.key = v->>16 WHERE i.expires_at_ms > $2;",
     "SELECT 2, v->>0, (SELECT r.run_id FROM run r WHERE r.concurrency_key = v->>8 AND r.state IN ",
     live!(),
@@ -148,7 +147,19 @@ const TAKE: &str = concat!(
     "WHERE h.concurrency_key = q.concurrency_key AND h.state IN ",
     live!(),
     " AND (h.state <> 'queued' OR h.run_no < q.run_no))) ORDER BY q.run_no LIMIT $10) ",
-    "RETURNING 5, run_no, run_id, epoch, workflow, version, input, cancel_requested_at_ms, carry_before_top;"
+    "RETURNING 5, run_no, run_id, epoch, workflow, version, input, cancel_requested_at_ms, \
+     pause_requested_at_ms, carry_before_top;"
+);
+
+// $8 the new owner, $13 the runs. A row: 0 run_no, 1 epoch, 2 owner_no, as they stood when it was decided to take them.
+// What a person asked for (cancel, pause) stays.
+const TAKE_OVER: &str = concat!(
+    "UPDATE run SET state = 'running', owner_no = $8, epoch = epoch + 1, failure = NULL, failed_step = NULL ",
+    "FROM (SELECT value AS v FROM jsonb_each($13)) WHERE run.run_no = v->>0 AND run.epoch = v->>1 ",
+    "AND run.owner_no IS v->>2 AND run.state IN ",
+    owned!(),
+    " RETURNING 5, run_no, run_id, epoch, workflow, version, input, cancel_requested_at_ms, \
+     pause_requested_at_ms, carry_before_top;"
 );
 
 /// The rows of one transaction.
@@ -165,15 +176,16 @@ pub(crate) struct Batch {
     runs: Rows,
     signals: Rows,
     beats: Rows,
-    take: Option<TakeQueued>,
+    take: Option<Take>,
+    over: Rows,
 }
 
 impl Batch {
-    pub fn new(starts: &[Box<NewRun>], writes: &[Box<RunWrite>], take: Option<&TakeQueued>, now_ms: i64) -> Self {
+    pub fn new(starts: &[impl Borrow<NewRun>], writes: &[Box<RunWrite>], take: Option<&Take>, now_ms: i64) -> Self {
         let mut batch = Self {
             sql: Arc::from(""),
             starts: Rows::new(),
-            new_runs: starts.iter().map(|run| run.run_id).collect(),
+            new_runs: starts.iter().map(|run| run.borrow().run_id).collect(),
             now_ms,
             writes: writes.len(),
             fences: Rows::new(),
@@ -184,9 +196,10 @@ impl Batch {
             signals: Rows::new(),
             beats: Rows::new(),
             take: take.cloned(),
+            over: Rows::new(),
         };
         for (index, run) in starts.iter().enumerate() {
-            batch.add_start(index, run);
+            batch.add_start(index, run.borrow());
         }
         for (index, write) in writes.iter().enumerate() {
             batch.fences.begin().usize(index).i64(write.run_no).i64(write.epoch).end();
@@ -209,6 +222,11 @@ impl Batch {
             }
             if let Some(run) = &write.run {
                 batch.add_run(write, run);
+            }
+        }
+        if let Some(Take::Over(take)) = take {
+            for run in &take.runs {
+                batch.over.begin().i64(run.run_no).i64(run.epoch).opt_i64(run.owner_no).end();
             }
         }
         batch.sql = batch.statements().into();
@@ -323,8 +341,10 @@ impl Batch {
                 sql.push_str(statements);
             }
         }
-        if self.take.is_some() {
-            sql.push_str(TAKE);
+        match self.take {
+            Some(Take::Queued(_)) => sql.push_str(TAKE),
+            Some(Take::Over(_)) => sql.push_str(TAKE_OVER),
+            None => {}
         }
         sql.push_str(COMMIT);
         sql
@@ -332,6 +352,10 @@ impl Batch {
 
     /// Carries it out. After an error nothing of it is in the database once the caller has rolled back.
     pub async fn commit(&self, connection: &mut SqliteConnection) -> Result<Done, sqlx::Error> {
+        let queued = match &self.take {
+            Some(Take::Queued(take)) => Some(take),
+            Some(Take::Over(_)) | None => None,
+        };
         let rows = sqlx::query(AssertSqlSafe(self.sql.clone()))
             .bind(self.starts.json())
             .bind(self.now_ms)
@@ -340,11 +364,12 @@ impl Batch {
             .bind(self.attempts.json())
             .bind(self.steps.json())
             .bind(self.runs.json())
-            .bind(self.take.as_ref().map(|take| take.owner_no))
-            .bind(self.take.as_ref().and_then(|take| take.only).map(|run_id| run_id.to_string()))
-            .bind(self.take.as_ref().map(|take| i64::try_from(take.most).unwrap_or(i64::MAX)))
+            .bind(self.take.as_ref().map(Take::owner_no))
+            .bind(queued.and_then(|take| take.only).map(|run_id| run_id.to_string()))
+            .bind(queued.map(|take| i64::try_from(take.most).unwrap_or(i64::MAX)))
             .bind(self.signals.json())
             .bind(self.beats.json())
+            .bind(self.over.json())
             .fetch_all(connection)
             .await?;
         let mut started: HashMap<RunId, StartAnswer> = HashMap::new();
@@ -354,7 +379,8 @@ impl Batch {
             match row.try_get::<i64, _>(0)? {
                 1 => {
                     let run_id = parse_id(&row.try_get::<String, _>(2)?)?;
-                    let answer = StartAnswer::Existing { run_id, input_digest: row.try_get(3)? };
+                    let answer =
+                        StartAnswer::Existing { run_id, input_digest: row.try_get(3)?, purged: row.try_get(4)? };
                     started.insert(self.new_run(row.try_get(1)?)?, answer);
                 }
                 2 => {
@@ -391,6 +417,20 @@ impl Batch {
         let run = usize::try_from(index).ok().and_then(|index| self.new_runs.get(index));
         run.copied().ok_or_else(|| unexpected("an index", &index.to_string()))
     }
+}
+
+/// Starts the runs within a transaction of the caller's, and answers each in their order. The runs of one call do not see
+/// each other: those that a common key keeps apart need a call each.
+pub(crate) async fn start_within(
+    connection: &mut SqliteConnection,
+    runs: &[&NewRun],
+    now_ms: i64,
+) -> Result<Vec<StartAnswer>, sqlx::Error> {
+    if runs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let batch = Batch { sql: STARTS.into(), ..Batch::new(runs, &[], None, now_ms) };
+    Ok(batch.commit(connection).await?.starts)
 }
 
 fn saturate(value: u64) -> i64 {

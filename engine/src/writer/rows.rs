@@ -43,6 +43,8 @@ pub(crate) enum StartAnswer {
     Existing {
         run_id: RunId,
         input_digest: String,
+        /// The run is no longer in the journal.
+        purged: bool,
     },
     /// This run holds its concurrency key.
     Busy {
@@ -181,6 +183,37 @@ pub(crate) struct TakeQueued {
     pub most: usize,
 }
 
+/// Runs to be taken from owners that were found dead, or that gave them back.
+#[derive(Debug, Clone)]
+pub(crate) struct TakeOver {
+    pub owner_no: i64,
+    pub runs: Vec<Fence>,
+}
+
+/// A run as it stood when it was decided to take it: whoever was faster changed one of these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Fence {
+    pub run_no: i64,
+    pub epoch: i64,
+    pub owner_no: Option<i64>,
+}
+
+/// Runs to be taken, from one side or the other.
+#[derive(Debug, Clone)]
+pub(crate) enum Take {
+    Queued(TakeQueued),
+    Over(TakeOver),
+}
+
+impl Take {
+    pub fn owner_no(&self) -> i64 {
+        match self {
+            Self::Queued(take) => take.owner_no,
+            Self::Over(take) => take.owner_no,
+        }
+    }
+}
+
 /// A run that now belongs to whoever asked.
 #[derive(Debug)]
 pub(crate) struct ClaimedRun {
@@ -193,6 +226,7 @@ pub(crate) struct ClaimedRun {
     pub cancel_requested: bool,
     /// Set for a replay: what its origin recorded before this place is carried over.
     pub carry_before_top: Option<u32>,
+    pub pause_requested: bool,
 }
 
 impl ClaimedRun {
@@ -208,6 +242,7 @@ impl ClaimedRun {
             input: row.try_get("input")?,
             cancel_requested: row.try_get::<Option<i64>, _>("cancel_requested_at_ms")?.is_some(),
             carry_before_top: row.try_get("carry_before_top")?,
+            pause_requested: row.try_get::<Option<i64>, _>("pause_requested_at_ms")?.is_some(),
         })
     }
 }

@@ -1,6 +1,7 @@
 //! The writer alone, on a real file.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use engine_rules::position::Position;
 use engine_rules::state::{RunState, StepState};
@@ -258,4 +259,38 @@ async fn what_was_queued_is_written_before_the_writer_ends() {
     written.expect("it was asked for first");
     assert!(matches!(writer.write(step(1, 1, 2, "2")).await, Err(WriteError::Engine(EngineError::Closed))));
     assert_eq!(outputs(folder.path()).await, [(1, 1, "1".to_owned())]);
+}
+
+/// Also one that reads first: what it reads is what it writes upon.
+#[tokio::test(flavor = "multi_thread")]
+async fn exclusive_work_begins_only_once_nobody_else_writes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let writer = with_runs(folder.path(), 1).await;
+    let mut other =
+        sqlx::sqlite::SqliteConnectOptions::new().filename(db::path(folder.path())).connect().await.expect("it opens");
+    sqlx::query("BEGIN IMMEDIATE").execute(&mut other).await.expect("the lock is free");
+    let begun = Arc::new(AtomicU32::new(0));
+    let counted = begun.clone();
+    let working = tokio::spawn({
+        let writer = writer.clone();
+        async move {
+            let reads_and_writes = writer.exclusive("read, then write", move |connection| {
+                counted.fetch_add(1, Ordering::SeqCst);
+                Box::pin(async move {
+                    let read: String = sqlx::query_scalar("SELECT coalesce(reason, 'none') FROM run")
+                        .fetch_one(&mut *connection)
+                        .await?;
+                    sqlx::query("UPDATE run SET failed_step = reason").execute(connection).await?;
+                    Ok(read)
+                })
+            });
+            reads_and_writes.await
+        }
+    });
+    SystemClock::new().sleep_ms(100).await;
+    assert_eq!(begun.load(Ordering::SeqCst), 0, "it would read what is about to change");
+    sqlx::query("UPDATE run SET reason = 'changed'").execute(&mut other).await.expect("it changes");
+    sqlx::query("COMMIT").execute(&mut other).await.expect("the lock is given back");
+    let read = working.await.expect("no panic").expect("it is done");
+    assert_eq!((read.as_str(), begun.load(Ordering::SeqCst)), ("changed", 1));
 }

@@ -1,39 +1,10 @@
 //! Another process holds the database.
 
-use engine::{Reader, RunFilter, StartRun, SystemClock};
-use engine_rules::clock::Clock as _;
-use serde_json::json;
+use engine::{Reader, RunFilter, SystemClock};
 use std::sync::Arc;
 
 use crate::child::{Order, spawn};
-use crate::support::{open, outsider, registry, sleep_ms, start, succeeded};
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_database_that_is_held_for_ten_seconds_delays_a_run_and_does_not_fail_it() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let engine = open(folder.path(), registry()).await;
-    let mut other = outsider(folder.path()).await;
-    sqlx::query("BEGIN IMMEDIATE").execute(&mut other).await.expect("the lock is free");
-    let clock = SystemClock::new();
-    let began_us = clock.monotonic_us();
-    let running = {
-        let engine = engine.clone();
-        tokio::spawn(async move {
-            let run = start(&engine, StartRun::new("sum", json!([1, 2]), "jane")).await;
-            engine.drive(run).await
-        })
-    };
-    sleep_ms(9_000).await;
-    assert!(!running.is_finished(), "nothing can be recorded, so nothing is acknowledged");
-    // Who only reads is not held up.
-    let reader = Reader::open(folder.path(), Arc::new(SystemClock::new())).await.expect("it opens");
-    assert_eq!(reader.runs(&RunFilter::default()).await.expect("the runs read"), []);
-    sleep_ms(1_000).await;
-    sqlx::query("COMMIT").execute(&mut other).await.expect("the lock is given back");
-    let outcome = running.await.expect("no panic").expect("it is driven");
-    assert_eq!(succeeded(outcome), json!(6));
-    assert!(clock.monotonic_us() - began_us >= 10_000_000);
-}
+use crate::support::{open, registry, sleep_ms};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn four_processes_on_one_database_do_not_get_in_each_others_way() {

@@ -2,7 +2,7 @@
 
 use engine::{Engine, EngineConfig, EngineError, Reader, RunFilter, SystemClock};
 use engine_rules::state::RunState;
-use sqlx::Row as _;
+use sqlx::{ConnectOptions as _, Row as _};
 use std::sync::Arc;
 
 use crate::child::{Order, log, spawn};
@@ -61,6 +61,46 @@ async fn a_state_of_a_newer_program_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_state_of_an_older_program_is_told_as_such_to_a_reader_and_brought_up_by_an_engine() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut other = sqlx::sqlite::SqliteConnectOptions::new()
+        .filename(folder.path().join("state.db"))
+        .create_if_missing(true)
+        .connect()
+        .await
+        .expect("a database");
+    // As the first release left it: its migration, and the row that sqlx wrote for it.
+    let core = include_str!("../../../migrations/0001_core.sql");
+    sqlx::raw_sql(core).execute(&mut other).await.expect("the first schema");
+    sqlx::raw_sql(
+        "CREATE TABLE _sqlx_migrations (version BIGINT PRIMARY KEY, description TEXT NOT NULL, \
+         installed_on TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP, success BOOLEAN NOT NULL, checksum BLOB NOT NULL, \
+         execution_time BIGINT NOT NULL)",
+    )
+    .execute(&mut other)
+    .await
+    .expect("the table of migrations");
+    sqlx::query(
+        "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) \
+                 VALUES (1, 'core', true, unhex(?), 1)",
+    )
+    .bind(CORE_SHA384)
+    .execute(&mut other)
+    .await
+    .expect("the first migration");
+    let clock = Arc::new(SystemClock::new());
+    let error = Reader::open(folder.path(), clock.clone()).await.expect_err("it is older");
+    assert!(error.is_older_schema(), "{error:?}");
+    open(folder.path(), registry()).await.close().await;
+    let reader = Reader::open(folder.path(), clock).await.expect("it was brought up");
+    assert_eq!(reader.imported_ids().await.expect("the new table is there"), []);
+}
+
+/// The checksum that sqlx records of the first migration.
+const CORE_SHA384: &str =
+    "a850c8fe5090dd5ecd79f7d969c2365016b6b587355f50843cfdc49579985b57deed578e22fed51b275e75c5b7ce56d7";
+
+#[tokio::test(flavor = "multi_thread")]
 async fn reading_where_there_is_no_state_says_so_and_creates_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     let error = Reader::open(folder.path(), Arc::new(SystemClock::new())).await.expect_err("nothing is there");
@@ -74,6 +114,8 @@ fn every_migration_of_the_folder_is_known_and_none_has_changed() {
     const KNOWN: &[(&str, &str)] = &[
         ("0001_core.sql", "ac421ac7471035e9df789fd469c200659bb473e88f68a819876ff47fb2ff5dc2"),
         ("0002_waiting.sql", "e5d1a35441b94e7e37e4b9d3c4b143e3e34ee5e25d7640a2675765fe814d27f5"),
+        ("0003_schedules.sql", "1c6d95efd0894bdc2c6bbeef58ad4b5db45ff7733d63010ad13401231247ea49"),
+        ("0004_imported.sql", "8a45c3da0a3b992e2d2ae49873f01be16251f52622e5486c08a4969d624839ba"),
         ("0005_replay.sql", "64eda3d003dab3a9801b5f3e0af7f1ce41fd6de0d09a984a25c2454932dbdf26"),
     ];
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../migrations");

@@ -243,7 +243,8 @@ impl Findings {
     pub fn unreadable(&mut self, file: &str, error: EditionError) -> Result<(), EditionError> {
         match error {
             EditionError::Duck(DuckError::WriteAheadLog { .. }) => self.add(file, FindingDetail::WriteAheadLog),
-            EditionError::Cancelled | EditionError::Duck(DuckError::MissingExtension { .. }) => return Err(error),
+            EditionError::Cancelled
+            | EditionError::Duck(DuckError::MissingExtension { .. } | DuckError::Stopped { .. }) => return Err(error),
             error if error.disposition() == Disposition::Operator => return Err(error),
             error => self.add(file, FindingDetail::Unreadable(cause(&error))),
         }

@@ -80,7 +80,8 @@ fn a_cancelled_build_stops_between_batches() {
         "build".to_owned(),
         1,
         cancel,
-        std::sync::Arc::new(move |progress| {
+        std::sync::Arc::new(move |beat| {
+            let engine_rules::activity::Beat::Progress(progress) = beat else { panic!("{beat:?}") };
             assert_eq!(progress.unit, "rows");
             assert!(progress.done <= 1, "went on after the cancel");
             seen.cancel();

@@ -1,15 +1,20 @@
 //! `jobctl runs replay`: a run that ended begins anew at one of its steps.
 
+use std::path::PathBuf;
+
 use catalog_rules::contracts::publish::{Cause, SourceInput};
 use catalog_rules::ids::ProductId;
 use engine::{Engine, Mutation, ReplayFrom, ReplayPlan, RunId, RunRow, Start};
 use serde_json::{Value, json};
 
-use super::cancelled::take_back_all;
-use super::publish::{busy, codr, stay, to_value};
+use super::named;
 use crate::args::RunsReplay;
+use crate::cli::cancelled::take_back_all;
+use crate::cli::publish::{busy, stay};
+use crate::cli::reason::reason;
 use crate::exit::{Ended, Exit};
 use crate::output::{Output, short};
+use crate::start::{codr, to_value};
 use crate::wire::{World, engine_error};
 
 /// The fields of an input that say who asked and what the run is about. The first is whoever replays; the second goes with
@@ -21,11 +26,12 @@ const PRODUCT: &str = "product_id";
 ///
 /// # Errors
 /// Usage, a key held by another run, or what the engine fails with. A run that failed is told and gives its exit code.
-pub async fn replay(world: &World, out: Output, run_id: RunId, args: RunsReplay) -> Result<Exit, Ended> {
+pub(super) async fn replay(world: &World, out: Output, args: RunsReplay) -> Result<Exit, Ended> {
+    let (_, run_id) = named(world, &args.run).await?;
+    let reason = if args.dry_run { "a dry run".to_owned() } else { reason(out, args.reason)? };
     let engine = world.engine().await?;
     let origin = engine.reader().run(run_id).await.map_err(|error| engine_error(&error))?.run;
     let input = changed(&origin.workflow, origin.input.clone(), &args.set)?;
-    let reason = args.reason.unwrap_or_else(|| "a dry run".to_owned());
     let from = ReplayFrom { step: args.from, input: Some(input), detached: args.detach };
     let cause = Cause { actor: world.actor.clone(), reason: reason.clone() };
     let (from, plan) = caused(&engine, run_id, from, &cause).await?;
@@ -113,7 +119,7 @@ fn changed(workflow: &str, mut input: Value, sets: &[String]) -> Result<Value, E
         }
     }
     if !sources.is_empty() || !metadata.is_empty() {
-        let SourceInput::Codr { mut files, metadata } = codr(&sources, &metadata)?;
+        let SourceInput::Codr { mut files, metadata } = codr(&sources, &metadata, &folder()?)?;
         if files.is_empty() {
             let recorded = serde_json::from_value(input["source"].clone());
             let SourceInput::Codr { files: recorded, .. } = recorded.map_err(|error| {
@@ -125,6 +131,11 @@ fn changed(workflow: &str, mut input: Value, sets: &[String]) -> Result<Value, E
         input["source"] = to_value(&SourceInput::Codr { files, metadata })?;
     }
     Ok(input)
+}
+
+/// What relative paths are relative to.
+fn folder() -> Result<PathBuf, Ended> {
+    std::env::current_dir().map_err(|error| Ended::usage(format!("the working folder cannot be told: {error}")))
 }
 
 /// Sets a field that the input has.

@@ -2,20 +2,21 @@
 
 use std::path::Path;
 
-use engine::{EngineError, History, Reader, Rehearsal};
+use engine::{History, Rehearsal};
 use serde_json::{Value, json};
 
-use super::publish::with_run;
+use super::show::history;
+use crate::cli::publish::with_run;
 use crate::exit::{Ended, Exit};
 use crate::output::Output;
-use crate::wire::{World, engine_error};
+use crate::wire::World;
 
 /// Rehearses each history, a run of the state or the file of an exported one, and says what came of it. Nothing is carried
 /// out and nothing written. The exit code is 5 where this program would not go on with one.
 ///
 /// # Errors
 /// A file that is no exported run, an unknown run.
-pub async fn rehearse(world: &World, out: Output, histories: &[String]) -> Result<Exit, Ended> {
+pub(super) async fn rehearse(world: &World, out: Output, histories: &[String]) -> Result<Exit, Ended> {
     let registry = world.registry();
     let mut documents = Vec::new();
     let mut exit = Exit::Done;
@@ -41,15 +42,7 @@ async fn read(world: &World, name: &str) -> Result<History, Ended> {
                 .with_hint("jobctl runs export RUN writes such a file")
         });
     }
-    let reader = match Reader::open(&world.config.state, world.clock.clone()).await {
-        Ok(reader) => reader,
-        Err(EngineError::NoState { .. }) => {
-            return Err(engine_error(&EngineError::UnknownRun { run: name.to_owned() }));
-        }
-        Err(error) => return Err(engine_error(&error)),
-    };
-    let run_id = super::runs::find(&reader, name).await?;
-    reader.run(run_id).await.map(History::from).map_err(|error| engine_error(&error))
+    Ok(history(world, name).await?.0.into())
 }
 
 fn tell(out: Output, name: &str, rehearsal: &Rehearsal) {
