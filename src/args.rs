@@ -172,6 +172,14 @@ pub enum Runs {
         #[arg(long)]
         reason: Option<String>,
     },
+    /// Begin anew at a step of a run that ended, with the results before it carried over
+    Replay(RunsReplay),
+    /// Say whether this program would go on with runs as they are recorded; exit code 5 where it would not
+    Rehearse {
+        /// A run, or the file of an exported one
+        #[arg(required = true, value_name = "RUN|FILE")]
+        histories: Vec<String>,
+    },
     /// Hold a run: it stops before its next step, or at once where it waits, until runs resume
     Pause {
         /// The run
@@ -235,6 +243,34 @@ pub struct RunsPurge {
     #[arg(long, required_unless_present = "dry_run")]
     pub reason: Option<String>,
 }
+
+#[derive(Debug, Args)]
+#[command(after_help = REPLAY)]
+pub struct RunsReplay {
+    /// The run: its id, or a beginning or an end of it that no other run has
+    pub run: String,
+    /// The step to begin at: its name, or its place in the run
+    #[arg(long, value_name = "STEP")]
+    pub from: String,
+    /// Another input, such as source=PATH; again for further ones
+    #[arg(long = "set", value_name = "INPUT=VALUE")]
+    pub set: Vec<String>,
+    /// Why, for the audit; asked for at a terminal
+    #[arg(long)]
+    pub reason: Option<String>,
+    /// Leave it in the queue instead of staying with it
+    #[arg(long, conflicts_with = "dry_run")]
+    pub detach: bool,
+    /// Say what would be carried over and what carried out, and do neither
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+const REPLAY: &str = "The replay is a new run, under this program's newest definition of the workflow. What the run \
+recorded before STEP is carried over; from the first step on that is asked for with another input, all is carried out \
+anew. A publish that is replayed from its seal or an earlier step mints a new edition id.\n\n\
+--set source=PATH is what --source is to run publish, once a language; metadata=PATH likewise. Else NAME=VALUE sets a \
+field that the input has, as runs show --json prints it: dots lead into it, and a VALUE that is JSON is read as such.";
 
 #[derive(Debug, Args)]
 pub struct RunsList {

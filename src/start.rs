@@ -81,15 +81,25 @@ fn source(product_id: &ProductId, args: &Publish, origin: &Origin<'_>) -> Result
             ))
         });
     }
-    if args.source.len() > 2 {
+    codr(&args.source, &args.metadata, origin.folder)
+}
+
+/// A full table as a person names it: its files, at most one a language, and its metadata. Relative paths are relative to
+/// `folder`.
+///
+/// # Errors
+/// Too many files, or a path that no run can record.
+pub fn codr<P: AsRef<Path>>(files: &[P], metadata: &[P], folder: &Path) -> Result<SourceInput, Ended> {
+    if files.len() > 2 {
         return Err(Ended::usage(format!(
             "--source was given {} times; expected once, or twice of which one is French",
-            args.source.len()
+            files.len()
         ))
         .with_hint("give one --source per language"));
     }
-    let absolute = |path: &Path| {
-        let path = std::path::absolute(origin.folder.join(path))
+    let absolute = |path: &P| {
+        let path = path.as_ref();
+        let path = std::path::absolute(folder.join(path))
             .map_err(|error| Ended::usage(format!("{}: {error}", path.display())))?;
         path.to_str().map(str::to_owned).ok_or_else(|| {
             Ended::usage(format!(
@@ -100,8 +110,8 @@ fn source(product_id: &ProductId, args: &Publish, origin: &Origin<'_>) -> Result
         })
     };
     Ok(SourceInput::Codr {
-        files: args.source.iter().map(|path| absolute(path)).collect::<Result<_, _>>()?,
-        metadata: args.metadata.iter().map(|path| absolute(path)).collect::<Result<_, _>>()?,
+        files: files.iter().map(absolute).collect::<Result<_, _>>()?,
+        metadata: metadata.iter().map(absolute).collect::<Result<_, _>>()?,
     })
 }
 

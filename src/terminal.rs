@@ -35,8 +35,10 @@ impl Watcher {
         match &event.kind {
             EventKind::RunStarted { .. } | EventKind::RunEnded { .. } => self.clear(),
             EventKind::RunTakenOver { .. } => self.out.line("  taken up where it was interrupted"),
-            EventKind::StepReplayed { step, duration_us, .. } => {
-                self.step(step, &duration_us.map(duration).unwrap_or_default(), "recorded before");
+            EventKind::StepReplayed { step, duration_us, carried_from, .. } => {
+                let what = carried_from.as_ref().map(|maker| format!("carried over from {}", short(maker)));
+                let what = what.as_deref().unwrap_or("recorded before");
+                self.step(step, &duration_us.map(duration).unwrap_or_default(), what);
             }
             EventKind::StepStarted { step, .. } => self.begin(step),
             EventKind::StepProgress { progress, .. } => self.progress(progress.done, progress.total, progress.unit),

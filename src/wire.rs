@@ -10,6 +10,7 @@ use catalog_rules::contracts::{edition as edition_contract, publish as contract}
 use engine::{Engine, EngineConfig, EngineContext, Registry, SystemClock};
 use engine_rules::clock::Clock;
 use engine_rules::failure::ActivityError;
+use engine_rules::state::RunState;
 
 use crate::cli::with_run;
 use crate::config::Config;
@@ -59,7 +60,8 @@ impl World {
         ))
     }
 
-    fn registry(&self) -> Registry {
+    /// Every workflow and activity of this program.
+    pub fn registry(&self) -> Registry {
         let deps = self.publish_deps();
         let mut registry = Registry::new();
         registry.workflow(
@@ -72,6 +74,8 @@ impl World {
             workflows::discard::VERSION,
             workflows::discard::discard::<EngineContext>,
         );
+        // A sealed edition is never written again: what begins at its seal or before it makes another.
+        registry.mints(workflows::publish::NAME, "open", "seal");
         macro_rules! activity {
             ($name:expr, $function:path) => {{
                 let deps = deps.clone();
@@ -95,6 +99,8 @@ pub fn engine_error(error: &engine::EngineError) -> Ended {
     let mut ended = Ended::from(error.to_failure());
     if let engine::EngineError::WrongState { run, .. }
     | engine::EngineError::OwnedElsewhere { run, .. }
+    | engine::EngineError::NotEnded { run, .. }
+    | engine::EngineError::UnknownStep { run, .. }
     | engine::EngineError::AlreadyDriven { run }
     | engine::EngineError::Imported { run } = error
     {
@@ -112,8 +118,16 @@ pub fn engine_error(error: &engine::EngineError) -> Ended {
             | engine::EngineError::ScheduleRemoved { .. }
             | engine::EngineError::BadCron { .. }
             | engine::EngineError::UnknownTimeZone { .. }
+            | engine::EngineError::UnknownStep { .. }
+            | engine::EngineError::InputRefused { .. }
     );
-    if is_usage { ended.with_exit(Exit::Usage) } else { ended }
+    let exit = match error {
+        engine::EngineError::NotEnded { state: RunState::Paused | RunState::Blocked, .. } => Exit::Blocked,
+        engine::EngineError::NotEnded { .. } => Exit::Busy,
+        _ if is_usage => Exit::Usage,
+        _ => ended.exit,
+    };
+    ended.with_exit(exit)
 }
 
 fn duck_settings(config: &Config) -> DuckSettings {

@@ -2,6 +2,7 @@
 
 mod attempt;
 mod body;
+mod carry;
 mod children;
 mod stop;
 mod wait;
@@ -29,6 +30,7 @@ use crate::slots::Slot;
 use crate::writer::{RunChange, RunWrite, StepWrite};
 
 pub(crate) use attempt::tells_of_time;
+pub(crate) use carry::{Carry, Mode, Planning, SECTION_DIFFERS};
 pub(crate) use stop::tells_of_cancel;
 
 /// A section is started again at most this often before a person must look: without a limit, a section that kills its
@@ -57,6 +59,8 @@ pub(crate) struct RunHandle {
     pub workflow: String,
     pub version: u32,
     pub input: String,
+    /// Set for a replay: what its origin recorded before this place is carried over.
+    pub carry_before_top: Option<u32>,
     /// Nothing is recorded of it yet.
     pub fresh: bool,
     /// It was taken from a process that died: its open step is charged an attempt.
@@ -85,6 +89,8 @@ pub(crate) enum End {
     Fenced,
     /// The journal cannot be written; nothing was recorded.
     Engine(EngineError),
+    /// Only rehearsed or planned: it asks for this, of which nothing is recorded.
+    Rehearsed { asks_for: String },
 }
 
 /// The engine's [`Context`]: each answer is in the journal before it is given.
@@ -93,6 +99,9 @@ pub struct EngineContext {
     pub(crate) inner: Arc<Inner>,
     pub(crate) run: RunHandle,
     recorded: VecDeque<Recorded>,
+    /// The origin of a replay, where it is still there.
+    carry: Option<Carry>,
+    pub(crate) mode: Mode,
     asked: u32,
     next_top: u32,
     section: Option<Section>,
@@ -132,6 +141,8 @@ impl EngineContext {
             inner,
             run,
             recorded: recorded.into(),
+            carry: None,
+            mode: Mode::Live,
             asked: 0,
             next_top: 1,
             section: None,
@@ -142,6 +153,18 @@ impl EngineContext {
             end: None,
             failed_step: None,
         }
+    }
+
+    /// The same for a replay, or for a look at what a run would do.
+    pub(crate) fn with(mut self, mode: Mode, carry: Option<Carry>) -> Self {
+        self.mode = mode;
+        self.carry = carry;
+        self
+    }
+
+    /// How much of what is recorded the workflow did not ask for yet.
+    pub(crate) fn left(&self) -> usize {
+        self.recorded.len()
     }
 
     /// What the journal holds and the workflow did not ask for, once it returned.
@@ -181,11 +204,20 @@ impl EngineContext {
     }
 
     pub(crate) fn emit(&self, kind: impl FnOnce() -> EventKind) {
+        if !self.mode.is_live() {
+            return;
+        }
         self.inner.emit(self.run.run_id, kind);
     }
 
     /// Writes what this run has to record; where that fails the run ends here.
     async fn write(&mut self, write: RunWrite) -> Result<(), Interrupt> {
+        if !self.mode.is_live() {
+            let asks_for = write.step.map(|row| describe(row.kind, row.section, row.position, row.name));
+            return Err(
+                self.stop(End::Rehearsed { asks_for: asks_for.unwrap_or_else(|| "a change of its state".to_owned()) })
+            );
+        }
         match self.inner.writer.write(write).await {
             Ok(()) => Ok(()),
             Err(WriteError::Fenced) => Err(self.stop(End::Fenced)),
@@ -208,6 +240,9 @@ impl EngineContext {
     /// Records that a person must act, with what else is to be recorded. A run that is to end does not wait for a person: it
     /// ends, with this failure to be read.
     pub(crate) async fn block(&mut self, mut write: RunWrite, failure: Failure, step: Option<String>) -> Interrupt {
+        if !self.mode.is_live() {
+            return self.stop(End::Blocked { failure, step });
+        }
         if self.run.control.is_cancelled() {
             return self.end_cancelled(write, Some(failure), step).await;
         }
@@ -266,7 +301,8 @@ impl EngineContext {
             );
             return Err(self.block(self.new_write(), failure, None).await);
         }
-        let Some(found) = self.recorded.front() else { return Ok(None) };
+        let verdict = self.verdict(ask);
+        let Some(found) = self.recorded.front() else { return self.carry_over(ask, verdict).await };
         let position = self.position();
         let same_digest = found.input_digest == ask.digest;
         if found.position == position && found.kind == ask.kind && found.name == ask.name && same_digest {
@@ -283,6 +319,12 @@ impl EngineContext {
         } else {
             format!("recorded {recorded}, requested {requested}")
         };
+        if let (Some(origin), Some(section)) = (&found.carried_from, self.section.filter(|_| ask.kind != kind::SECTION))
+        {
+            let failure = carry::section_differs(section.name, origin, self.carry.as_ref(), position, &what);
+            let label = self.label(ask.name);
+            return Err(self.block(self.new_write(), failure, Some(label)).await);
+        }
         let failure = operator(
             "engine.replay_mismatch",
             format!("at {position} the workflow does not ask for what the journal holds: {what}"),
@@ -447,13 +489,16 @@ impl Context for EngineContext {
         let iteration = iteration.map_or(1, |row| row.position.iteration);
         self.section = Some(Section { name, top, iteration, next_sub: 0 });
         let found = match self.ask(&ask).await {
-            Ok(found) => found.is_some(),
+            Ok(found) => found,
             Err(interrupt) => {
                 self.section = None;
                 self.next_top = top + 1;
                 return Err(interrupt);
             }
         };
+        // One that was carried over keeps the iteration that it had.
+        let iteration = found.as_ref().map_or(iteration, |row| row.position.iteration);
+        let found = found.is_some();
         let ended = self.recorded.iter().any(|row| row.position.top == top && row.kind == kind::SECTION_END);
         if found && ended {
             self.section = Some(Section { name, top, iteration, next_sub: 1 });

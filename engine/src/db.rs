@@ -33,6 +33,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (2, "waiting", include_str!("../../migrations/0002_waiting.sql")),
     (3, "schedules", include_str!("../../migrations/0003_schedules.sql")),
     (4, "imported", include_str!("../../migrations/0004_imported.sql")),
+    (5, "replay", include_str!("../../migrations/0005_replay.sql")),
 ];
 
 /// Where the state database of `state_dir` is.
@@ -161,6 +162,11 @@ pub(crate) async fn open_readers(state_dir: &Path, most: u32) -> Result<SqlitePo
         .await
         .map_err(storage("be opened for reading"))?;
     Ok(pool)
+}
+
+/// A pool that nothing is read from: it opens no file.
+pub(crate) fn no_readers() -> SqlitePool {
+    SqlitePoolOptions::new().connect_lazy_with(SqliteConnectOptions::new().in_memory(true))
 }
 
 /// Refuses a database whose schema is not this program's; a reader never changes it.

@@ -263,8 +263,8 @@ pub(crate) struct Inner {
     /// Read by who makes a run this process's, until it is among the active or the ready: who asks which runs of this
     /// process nobody works on must not see it in between.
     pub arriving: RwLock<()>,
-    /// Held for as long as the engine lives.
-    pub lock: OwnerLock,
+    /// Held for as long as the engine lives. An engine that only rehearses owns nothing and has none.
+    pub lock: Option<OwnerLock>,
 }
 
 impl std::fmt::Debug for Inner {
@@ -277,6 +277,26 @@ impl std::fmt::Debug for Inner {
 }
 
 impl Inner {
+    /// An engine without a state: what would be written is refused as closed, and nothing can be read.
+    pub fn without_state(registry: Registry, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            state_dir: PathBuf::new(),
+            clock,
+            start_behind_ms: 0,
+            stop_grace_ms: 0,
+            registry,
+            writer: Writer::closed(),
+            readers: db::no_readers(),
+            events: broadcast::Sender::new(1),
+            owner_no: 0,
+            active: Mutex::new(HashMap::new()),
+            draining: CancelToken::new(),
+            ready: Mutex::new(HashMap::new()),
+            arriving: RwLock::new(()),
+            lock: None,
+        }
+    }
+
     /// The version under which a new run of `workflow` begins.
     pub fn newest_version(&self, workflow: &str) -> Result<u32, EngineError> {
         self.registry.newest_version(workflow).ok_or_else(|| EngineError::UnknownWorkflow {
@@ -346,7 +366,7 @@ impl Engine {
             draining: CancelToken::new(),
             ready: Mutex::new(HashMap::new()),
             arriving: RwLock::new(()),
-            lock,
+            lock: Some(lock),
         });
         runner::clear_dead_locks(&inner).await;
         tokio::spawn(runner::keep_alive(Arc::downgrade(&inner), inner.clock.clone()));
@@ -570,6 +590,7 @@ pub(crate) fn begun(new: &NewRun) -> RunHandle {
         workflow: new.workflow.clone(),
         version: new.version,
         input: new.input.clone(),
+        carry_before_top: None,
         fresh: true,
         crashed: false,
         resumed: false,

@@ -130,6 +130,38 @@ pub enum EngineError {
         /// What was asked for.
         what: &'static str,
     },
+    /// Only a run that ended can be replayed.
+    #[error("run {run} is {state}; only a run that ended can be replayed")]
+    NotEnded {
+        /// The run.
+        run: RunId,
+        /// Its state.
+        state: RunState,
+    },
+    /// What is left of the run is not whole.
+    #[error("the purge of run {run} has begun: what is left of it is not whole, so it cannot be replayed")]
+    PurgeBegun {
+        /// The run.
+        run: RunId,
+    },
+    /// The run asked for no step of this name, or for several.
+    #[error("{step:?} names {} of run {run}, which asked for: {}", if *.several { "several steps" } else { "no step" }, .known.join(", "))]
+    UnknownStep {
+        /// The run.
+        run: RunId,
+        /// What was asked for.
+        step: String,
+        /// Whether it names more than one.
+        several: bool,
+        /// What the run asked for: place and name.
+        known: Vec<String>,
+    },
+    /// The input is none that the workflow reads.
+    #[error("{found}")]
+    InputRefused {
+        /// What the workflow says of it.
+        found: String,
+    },
     /// Another process works on the run.
     #[error("another process works on run {run} (process {pid} on {host})")]
     OwnedElsewhere {
@@ -230,6 +262,10 @@ impl ActivityError for EngineError {
             Self::IdempotencyPurged { .. } => "engine.idempotency_purged",
             Self::Imported { .. } => "engine.imported",
             Self::WrongState { .. } => "engine.wrong_state",
+            Self::NotEnded { .. } => "engine.not_ended",
+            Self::PurgeBegun { .. } => "engine.purge_begun",
+            Self::UnknownStep { .. } => "engine.unknown_step",
+            Self::InputRefused { .. } => "engine.input_refused",
             Self::OwnedElsewhere { .. } => "engine.owned_elsewhere",
             Self::AlreadyDriven { .. } => "engine.already_driven",
             Self::Corrupt { .. } => "engine.corrupt",
@@ -258,6 +294,10 @@ impl ActivityError for EngineError {
             | Self::IdempotencyPurged { .. }
             | Self::Imported { .. }
             | Self::WrongState { .. }
+            | Self::NotEnded { .. }
+            | Self::PurgeBegun { .. }
+            | Self::UnknownStep { .. }
+            | Self::InputRefused { .. }
             | Self::OwnedElsewhere { .. }
             | Self::AlreadyDriven { .. } => Disposition::Terminal,
             Self::BadCron { .. }
@@ -306,6 +346,27 @@ impl ActivityError for EngineError {
                     "it ended, and that never changes; start a new run"
                 }
             },
+            Self::NotEnded { state, .. } => match state {
+                RunState::Paused | RunState::Blocked => {
+                    "jobctl runs resume RUN lets it go on where it stands; jobctl runs cancel RUN --reason … ends it, and \
+                     then it can be replayed"
+                }
+                RunState::Queued
+                | RunState::Running
+                | RunState::Waiting
+                | RunState::Succeeded
+                | RunState::Failed
+                | RunState::Cancelled => {
+                    "wait for its end (jobctl runs show RUN says where it stands), or end it: jobctl runs cancel RUN \
+                     --reason …"
+                }
+            },
+            Self::PurgeBegun { .. } => "start a new run",
+            Self::UnknownStep { several: false, .. } => {
+                "give a step by its name, or by its place: jobctl runs show RUN names them"
+            }
+            Self::UnknownStep { several: true, .. } => "give its place, the number in front of its name",
+            Self::InputRefused { .. } => "jobctl runs show RUN --json has the input that the run began with",
             Self::OwnedElsewhere { .. } | Self::AlreadyDriven { .. } => "jobctl runs show RUN says where it stands",
             Self::Corrupt { .. } => "keep a copy of the state directory and report this",
             Self::BadCron { source, .. } => return source.hint(),

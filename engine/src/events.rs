@@ -47,6 +47,8 @@ pub enum EventKind {
         step: String,
         /// How long it took then, in microseconds.
         duration_us: Option<u64>,
+        /// The run whose result this is, where a replay carried it over.
+        carried_from: Option<String>,
     },
     /// An attempt begins.
     StepStarted {

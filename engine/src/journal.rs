@@ -11,6 +11,7 @@ use sqlx::{AssertSqlSafe, Row as _, SqlitePool};
 
 use crate::db::patient;
 use crate::error::{EngineError, storage};
+use crate::id::RunId;
 
 /// A row of the journal, as replay needs it.
 #[derive(Debug, Clone)]
@@ -28,6 +29,8 @@ pub(crate) struct Recorded {
     pub next_attempt_at_ms: Option<i64>,
     pub started_at_ms: i64,
     pub duration_us: Option<u64>,
+    /// The run whose result this is, where it was carried over.
+    pub carried_from: Option<String>,
 }
 
 /// How much of the journals of several runs is read at once, in bytes of output: 8 MiB, so that many small runs come in
@@ -38,7 +41,7 @@ const TOGETHER_BYTES: i64 = 8 * 1024 * 1024;
 const ROW_BYTES: i64 = 512;
 
 const COLUMNS: &str = "SELECT run_no, top, iteration, sub, kind, name, section, state, input_digest, output, failure, \
-     attempt, forgiven, next_attempt_at_ms, started_at_ms, duration_us FROM step";
+     attempt, forgiven, next_attempt_at_ms, started_at_ms, duration_us, carried_from FROM step";
 
 /// The steps of a run in the order in which it asked for them, without those of abandoned iterations.
 pub(crate) async fn load(readers: &SqlitePool, clock: &dyn Clock, run_no: i64) -> Result<Vec<Recorded>, EngineError> {
@@ -126,9 +129,40 @@ fn recorded(row: &SqliteRow) -> Result<(i64, Recorded), EngineError> {
             next_attempt_at_ms: row.try_get("next_attempt_at_ms")?,
             started_at_ms: row.try_get("started_at_ms")?,
             duration_us: row.try_get::<Option<i64>, _>("duration_us")?.map(|us| us.unsigned_abs()),
+            carried_from: row.try_get("carried_from")?,
         })
     };
     fields().map(|recorded| (run_no, recorded)).map_err(storage("read the run"))
+}
+
+/// The number and the id of the run that `run_no` replays; `None` once that one was purged.
+pub(crate) async fn origin(
+    readers: &SqlitePool,
+    clock: &dyn Clock,
+    run_no: i64,
+) -> Result<Option<(i64, RunId)>, EngineError> {
+    let row = patient(clock, || {
+        sqlx::query("SELECT o.run_no, o.run_id FROM run r JOIN run o ON o.run_id = r.origin_run_id WHERE r.run_no = ?")
+            .bind(run_no)
+            .fetch_optional(readers)
+    });
+    let Some(row) = row.await.map_err(storage("read the run's origin"))? else { return Ok(None) };
+    let (number, id): (i64, String) =
+        (|| Ok((row.try_get(0)?, row.try_get(1)?)))().map_err(storage("read the run's origin"))?;
+    let run_id = id.parse().map_err(|_| EngineError::Corrupt {
+        subject: format!("run number {number}"),
+        found: id,
+        expected: "an id",
+    })?;
+    Ok(Some((number, run_id)))
+}
+
+/// The number of a run; `None` where there is none of this id.
+pub(crate) async fn number(readers: &SqlitePool, clock: &dyn Clock, run_id: RunId) -> Result<Option<i64>, EngineError> {
+    let number = patient(clock, || {
+        sqlx::query_scalar("SELECT run_no FROM run WHERE run_id = ?").bind(run_id.to_string()).fetch_optional(readers)
+    });
+    number.await.map_err(storage("read the run"))
 }
 
 fn corrupt(run_no: i64, position: Position, found: &str, expected: &'static str) -> EngineError {

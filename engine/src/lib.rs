@@ -68,6 +68,7 @@ pub use read::{
     TickFilter, TickRow,
 };
 pub use registry::{Registry, WorkflowFn};
+pub use runner::{Difference, History, PlannedStep, Rehearsal, ReplayFrom, ReplayPlan};
 pub use schedules::{Fired, FiredOutcome, ScheduleDef, Synced, find_time_zone};
 pub use serve::{Periodic, ServeOptions, ServeReport};
 

@@ -192,6 +192,9 @@ pub struct AuditRow {
     pub action: String,
     /// Why.
     pub reason: String,
+    /// What else is to be known: of a replay, both runs and the step.
+    #[serde(default)]
+    pub details: Option<Value>,
 }
 
 /// A run with its steps and what persons did to it.
@@ -579,5 +582,7 @@ fn audit_row(row: &SqliteRow) -> Result<AuditRow, sqlx::Error> {
         actor: row.try_get("actor")?,
         action: row.try_get("action")?,
         reason: row.try_get("reason")?,
+        // Written by this program, so it is JSON; a row that it cannot read is still shown.
+        details: row.try_get::<Option<String>, _>("details")?.and_then(|text| serde_json::from_str(&text).ok()),
     })
 }

@@ -9,6 +9,7 @@ use engine_rules::context::Interrupt;
 use engine_rules::digest::canonical_json;
 use engine_rules::failure::{ActivityError, Disposition, Failure};
 use engine_rules::limits::{bounded, check_payload};
+use engine_rules::replay::Mint;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -18,6 +19,7 @@ use crate::context::EngineContext;
 
 pub(crate) type WorkflowHandler =
     Arc<dyn for<'a> Fn(&'a mut EngineContext, &'a str) -> BoxFuture<'a, Result<String, WorkflowEnd>> + Send + Sync>;
+type InputCheck = Arc<dyn Fn(&str) -> Result<(), Failure> + Send + Sync>;
 type ActivityFunction =
     Arc<dyn Fn(ActivityContext, Arc<str>) -> BoxFuture<'static, Result<String, Failure>> + Send + Sync>;
 
@@ -61,8 +63,17 @@ where
 /// Joins the names of workflows and activities to the functions that carry them out.
 #[derive(Clone, Default)]
 pub struct Registry {
-    workflows: BTreeMap<String, BTreeMap<u32, WorkflowHandler>>,
+    workflows: BTreeMap<String, BTreeMap<u32, Definition>>,
     activities: HashMap<String, ActivityHandler>,
+    mints: BTreeMap<String, Vec<Mint>>,
+}
+
+/// One version of a workflow.
+#[derive(Clone)]
+struct Definition {
+    handler: WorkflowHandler,
+    /// Whether a text is an input of it.
+    accepts: InputCheck,
 }
 
 impl Registry {
@@ -93,7 +104,21 @@ impl Registry {
                 encode("workflow", &workflow, &output).map_err(WorkflowEnd::Unfit)
             })
         });
-        self.workflows.entry(name.to_owned()).or_default().insert(version, handler);
+        let workflow = name.to_owned();
+        let accepts: InputCheck = Arc::new(move |input| match serde_json::from_str::<I>(input) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(unreadable_input("workflow", &workflow, &error)),
+        });
+        self.workflows.entry(name.to_owned()).or_default().insert(version, Definition { handler, accepts });
+        self
+    }
+
+    /// The step `minting_step` of `workflow` names something new each time that it is carried out (an edition id), and
+    /// once `used_up_at_step` was carried out the name stands for something that exists. A replay that begins at or before
+    /// that step carries `minting_step` out anew; one that begins after it carries the name over.
+    pub fn mints(&mut self, workflow: &str, minting_step: &str, used_up_at_step: &str) -> &mut Self {
+        let mint = Mint { minting_step: minting_step.to_owned(), used_up_at_step: used_up_at_step.to_owned() };
+        self.mints.entry(workflow.to_owned()).or_default().push(mint);
         self
     }
 
@@ -172,7 +197,20 @@ impl Registry {
     }
 
     pub(crate) fn find_workflow(&self, name: &str, version: u32) -> Option<WorkflowHandler> {
-        self.workflows.get(name).and_then(|versions| versions.get(&version)).cloned()
+        self.definition(name, version).map(|definition| definition.handler.clone())
+    }
+
+    fn definition(&self, name: &str, version: u32) -> Option<&Definition> {
+        self.workflows.get(name).and_then(|versions| versions.get(&version))
+    }
+
+    /// Why `input` is none of the workflow's.
+    pub(crate) fn check_input(&self, name: &str, version: u32, input: &str) -> Result<(), Failure> {
+        self.definition(name, version).map_or(Ok(()), |definition| (definition.accepts)(input))
+    }
+
+    pub(crate) fn minted_by(&self, workflow: &str) -> &[Mint] {
+        self.mints.get(workflow).map(Vec::as_slice).unwrap_or_default()
     }
 
     pub(crate) fn find_activity(&self, name: &str) -> Option<ActivityHandler> {

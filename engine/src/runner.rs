@@ -6,6 +6,8 @@ pub(crate) mod family;
 mod interrupted;
 mod orders;
 mod owners;
+mod rehearsal;
+mod replay;
 mod requeue;
 
 use std::sync::Arc;
@@ -18,14 +20,14 @@ use engine_rules::state::{RunEvent, RunState};
 use serde_json::Value;
 
 use crate::catch::Caught;
-use crate::context::{End, EngineContext, RunHandle, operator};
+use crate::context::{Carry, End, EngineContext, Mode, RunHandle, operator};
 use crate::control::RunControl;
 use crate::engine::{Inner, Outcome};
 use crate::error::{EngineError, WriteError};
 use crate::events::EventKind;
 use crate::id::RunId;
 use crate::journal;
-use crate::registry::{INPUT_UNREADABLE, WorkflowEnd, panicked};
+use crate::registry::{INPUT_UNREADABLE, Registry, WorkflowEnd, panicked};
 use crate::writer::{RunChange, RunWrite};
 
 pub(crate) use claim::{interrupted, resume, take_over};
@@ -33,6 +35,8 @@ pub(crate) use crew::{drain, recover};
 pub(crate) use interrupted::Whose;
 pub(crate) use orders::{cancel, pause, signal};
 pub(crate) use owners::{clear_dead_locks, end_owner, keep_alive, register_owner};
+pub use rehearsal::{Difference, History, Rehearsal};
+pub use replay::{PlannedStep, ReplayFrom, ReplayPlan};
 
 /// Marks a run as worked on in this process, for as long as it is held.
 struct Active {
@@ -109,19 +113,12 @@ async fn carry_out(inner: Arc<Inner>, mut handle: RunHandle) -> Result<Outcome, 
         (false, Some(recorded)) => recorded,
         (false, None) => journal::load(&inner.readers, inner.clock.as_ref(), handle.run_no).await?,
     };
+    let carry = origin_of(&inner, &handle).await?;
     let fresh = handle.fresh;
     let (workflow, version, input) = (handle.workflow.clone(), handle.version, handle.input.clone());
-    let mut ctx = EngineContext::new(inner.clone(), handle, recorded);
+    let mut ctx = EngineContext::new(inner.clone(), handle, recorded).with(Mode::Live, carry);
     let Some(function) = inner.registry.find_workflow(&workflow, version) else {
-        let failure = operator(
-            "engine.definition_missing",
-            format!(
-                "the run began under version {version} of the workflow {workflow}; this program has {:?}",
-                inner.registry.versions(&workflow)
-            ),
-            "go on with a program that has that version (jobctl runs resume RUN), or end this run and start a new one: \
-             jobctl runs cancel RUN --reason …",
-        );
+        let failure = definition_missing(&inner.registry, &workflow, version);
         return block(&mut ctx, failure).await;
     };
     let returned = Caught(function(&mut ctx, &input)).await;
@@ -161,6 +158,16 @@ async fn carry_out(inner: Arc<Inner>, mut handle: RunHandle) -> Result<Outcome, 
     }
 }
 
+/// What a replay carries over; nothing where its origin was purged.
+async fn origin_of(inner: &Inner, handle: &RunHandle) -> Result<Option<Carry>, EngineError> {
+    let Some(before_top) = handle.carry_before_top else { return Ok(None) };
+    let Some((number, origin)) = journal::origin(&inner.readers, inner.clock.as_ref(), handle.run_no).await? else {
+        return Ok(None);
+    };
+    let rows = journal::load(&inner.readers, inner.clock.as_ref(), number).await?;
+    Ok(Some(Carry::new(number, origin, rows, before_top, inner.registry.minted_by(&handle.workflow))))
+}
+
 /// The run was cancelled and its workflow has cleaned up: it ends as cancelled. Where the clean-up failed, that is kept.
 async fn end_cleaned(
     ctx: &mut EngineContext,
@@ -179,15 +186,7 @@ async fn end_cleaned(
 
 async fn finish(ctx: &mut EngineContext, output: String) -> Result<Outcome, EngineError> {
     if let Some(recorded) = ctx.left_over() {
-        let failure = operator(
-            "engine.replay_mismatch",
-            format!(
-                "the workflow ended before it asked for all that the journal holds: recorded {recorded}, requested the end"
-            ),
-            "go on with the program that began the run, or end this run and start a new one: \
-             jobctl runs cancel RUN --reason …",
-        );
-        return block(ctx, failure).await;
+        return block(ctx, ended_early(&recorded)).await;
     }
     if let Some(section) = ctx.open_section() {
         let failure = operator(
@@ -202,6 +201,29 @@ async fn finish(ctx: &mut EngineContext, output: String) -> Result<Outcome, Engi
         true => Ok(Outcome::Succeeded(value)),
         false => Ok(Outcome::Fenced),
     }
+}
+
+pub(crate) fn definition_missing(registry: &Registry, workflow: &str, version: u32) -> Failure {
+    operator(
+        "engine.definition_missing",
+        format!(
+            "the run began under version {version} of the workflow {workflow}; this program has {:?}",
+            registry.versions(workflow)
+        ),
+        "go on with a program that has that version (jobctl runs resume RUN), or end this run and start a new one: \
+         jobctl runs cancel RUN --reason …",
+    )
+}
+
+pub(crate) fn ended_early(recorded: &str) -> Failure {
+    operator(
+        "engine.replay_mismatch",
+        format!(
+            "the workflow ended before it asked for all that the journal holds: recorded {recorded}, requested the end"
+        ),
+        "go on with the program that began the run, or end this run and start a new one: \
+         jobctl runs cancel RUN --reason …",
+    )
 }
 
 async fn fail(ctx: &mut EngineContext, failure: Failure) -> Result<Outcome, EngineError> {
@@ -227,6 +249,8 @@ fn ended(end: End) -> Result<Outcome, EngineError> {
         End::Released => Ok(Outcome::Released),
         End::Fenced => Ok(Outcome::Fenced),
         End::Engine(error) => Err(error),
+        // Of a run that is only looked at: it has no outcome.
+        End::Rehearsed { .. } => Err(EngineError::Closed),
     }
 }
 

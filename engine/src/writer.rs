@@ -61,6 +61,11 @@ impl Writer {
         Self { requests }
     }
 
+    /// A writer that has stopped.
+    pub(crate) fn closed() -> Self {
+        Self { requests: mpsc::channel(1).0 }
+    }
+
     /// Starts a run, or answers which run stands in its way.
     pub(crate) async fn start(&self, run: NewRun) -> Result<StartAnswer, EngineError> {
         let (answer, answered) = oneshot::channel();

@@ -8,6 +8,8 @@ mod import;
 mod list;
 mod pause;
 pub mod purge;
+mod rehearse;
+mod replay;
 mod resume;
 mod show;
 mod signal;
@@ -58,6 +60,8 @@ pub async fn runs(world: &World, out: Output, args: Runs) -> Result<Exit, Ended>
         Runs::Export { run, output } => export::export(world, out, &run, output.as_deref()).await,
         Runs::Import(args) => import::import(world, out, args).await,
         Runs::Purge(args) => purge::purge(world, out, args).await,
+        Runs::Replay(args) => replay::replay(world, out, args).await,
+        Runs::Rehearse { histories } => rehearse::rehearse(world, out, &histories).await,
     }
 }
 

@@ -6,11 +6,13 @@
 mod support;
 
 mod commands;
+mod corpus;
 mod damage;
 mod layers;
 mod publish;
 mod real_files;
 mod refusals;
+mod replay;
 mod runs_export;
 mod runs_list;
 mod runs_purge;

@@ -12,7 +12,7 @@ use duckdb::arrow::record_batch::RecordBatch;
 use engine_rules::activity::ActivityContext;
 use engine_rules::failure::{ActivityError, Disposition, Failure};
 
-use super::source::{identity, spec};
+use super::source::{identity, refusal, spec};
 use super::{PublishDeps, recorded_as, restore_hint};
 use crate::edition::{
     self, ArtefactSource, BoundTable, BuildOrder, ColumnRole, ColumnType, EditionError, ObservationColumn,
@@ -122,8 +122,8 @@ impl ActivityError for BuildError {
     fn to_failure(&self) -> Failure {
         match self {
             // A source's refusal comes through the edition whole, with its own code.
-            Self::Edition(error) => error.to_failure(),
-            Self::Codr(error) => error.to_failure(),
+            Self::Edition(error) => refusal(error.to_failure()),
+            Self::Codr(error) => refusal(error.to_failure()),
             Self::Inventory(error) => error.to_failure(),
             Self::StaleBase { .. } | Self::ManifestLost { .. } | Self::Folder { .. } => Failure {
                 code: self.code().to_owned(),

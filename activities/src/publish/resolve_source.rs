@@ -2,10 +2,10 @@
 
 use catalog_rules::contracts::publish::{ResolveSourceInput, ResolveSourceOutput, SourceFile};
 use engine_rules::activity::ActivityContext;
-use engine_rules::failure::{ActivityError, Disposition};
+use engine_rules::failure::{ActivityError, Disposition, Failure};
 
 use super::PublishDeps;
-use super::source::spec;
+use super::source::{refusal, spec};
 use crate::sources::codr::{self, CodrError};
 
 /// Why a source cannot be used.
@@ -32,6 +32,12 @@ impl ActivityError for ResolveSourceError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Codr(error) => error.hint(),
+        }
+    }
+
+    fn to_failure(&self) -> Failure {
+        match self {
+            Self::Codr(error) => refusal(error.to_failure()),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use catalog_rules::contracts::publish::{ResolveSourceOutput, SourceInput};
 use catalog_rules::ids::ProductId;
+use engine_rules::failure::{Disposition, Failure};
 
 use crate::sources::codr::{FileIdentity, SourceIdentity, SourceSpec};
 
@@ -16,6 +17,16 @@ pub(super) fn spec(product_id: &ProductId, source: &SourceInput) -> SourceSpec {
         metadata: metadata.iter().map(PathBuf::from).collect(),
         expected_rows: None,
     }
+}
+
+/// The refusal of a source as it is recorded: with the way to go on once the source is mended.
+pub(super) fn refusal(mut failure: Failure) -> Failure {
+    let is_source = failure.code.starts_with("codr.") && failure.disposition == Disposition::Terminal;
+    failure.hint = failure.hint.map(|hint| match is_source {
+        true => format!("{hint}; then: jobctl runs replay RUN --from resolve_source --set source=PATH --reason …"),
+        false => hint,
+    });
+    failure
 }
 
 /// The bytes that a run recorded.

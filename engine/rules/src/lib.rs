@@ -12,6 +12,7 @@ pub mod family;
 pub mod limits;
 pub mod position;
 pub mod recovery;
+pub mod replay;
 pub mod retention;
 pub mod retry;
 pub mod schedule;

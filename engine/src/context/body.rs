@@ -191,8 +191,8 @@ impl EngineContext {
     ) -> Result<String, Interrupt> {
         let Some(row) = found else { return Err(self.fault("a recorded step without a record")) };
         self.advance();
-        let duration_us = row.duration_us;
-        self.emit(|| EventKind::StepReplayed { position, step: label.clone(), duration_us });
+        let (duration_us, carried_from) = (row.duration_us, row.carried_from);
+        self.emit(|| EventKind::StepReplayed { position, step: label.clone(), duration_us, carried_from });
         match row.failure {
             Some(failure) => {
                 self.failed_step = Some(label);

@@ -40,6 +40,9 @@ impl EngineContext {
     /// # Errors
     /// Where the run stops here: with what that means recorded.
     pub(super) async fn before_new(&mut self, ask: &Ask<'_>, found: Option<&Recorded>) -> Result<(), Interrupt> {
+        if !self.mode.is_live() {
+            return Err(self.rehearsed(ask));
+        }
         if self.must_tell_of_cancel() {
             let mut row = self.done(ask, None);
             if let Some(found) = found {
@@ -66,6 +69,9 @@ impl EngineContext {
         position: Position,
         found: bool,
     ) -> Option<Interrupt> {
+        if !self.mode.is_live() {
+            return Some(self.rehearsed(ask));
+        }
         if !self.must_tell_of_cancel() {
             return self.stop_here().await;
         }

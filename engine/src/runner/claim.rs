@@ -258,6 +258,7 @@ pub(super) fn handle(run: ClaimedRun, how: How) -> RunHandle {
         workflow: run.workflow,
         version: run.version,
         input: run.input,
+        carry_before_top: run.carry_before_top,
         fresh: matches!(how, How::Queued) && run.epoch == 1,
         crashed: matches!(how, How::Crashed | How::Resumed { crashed: true }),
         resumed: matches!(how, How::Resumed { .. }),
@@ -340,6 +341,7 @@ pub(super) async fn seize(
                      pause_requested_at_ms = NULL WHERE run_no = ?3 AND epoch = ?4 \
                      AND state NOT IN ('succeeded', 'failed', 'cancelled') \
                      RETURNING run_no, run_id, epoch, workflow, version, input, cancel_requested_at_ms, \
+                     carry_before_top, \
                      pause_requested_at_ms",
                 )
                 .bind(state.as_str())

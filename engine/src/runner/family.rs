@@ -181,6 +181,7 @@ pub(crate) async fn create(
                 control,
                 recorded: None,
                 slot: Slot::default(),
+                carry_before_top: None,
             };
             Mine { active, handle }
         });

@@ -61,7 +61,7 @@ pub(crate) async fn end_owner(inner: &Inner) {
 /// Removes the lock files of dead owners without runs. Files that stay are found again at the next start.
 pub(crate) async fn clear_dead_locks(inner: &Inner) {
     let Ok(entries) = std::fs::read_dir(inner.state_dir.join("owners")) else { return };
-    let own = inner.lock.id.to_string();
+    let own = inner.lock.as_ref().map(|lock| lock.id.to_string()).unwrap_or_default();
     let names: Vec<String> =
         entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).filter(|name| *name != own).collect();
     let Ok(names) = serde_json::to_string(&names) else { return };
@@ -90,7 +90,7 @@ pub(crate) async fn keep_alive(inner: Weak<Inner>, clock: Arc<dyn Clock>) {
         since_renewed_ms += LOOK_EVERY_MS;
         if since_renewed_ms >= RENEW_MS {
             since_renewed_ms = 0;
-            if let Err(error) = inner.lock.keep(&inner.state_dir) {
+            if let Some(Err(error)) = inner.lock.as_ref().map(|lock| lock.keep(&inner.state_dir)) {
                 tracing::warn!(%error, "the lock of this process could not be taken again");
             }
             match renew(&inner).await {

@@ -153,7 +153,7 @@ const TAKE: &str = concat!(
     live!(),
     " AND (h.state <> 'queued' OR h.run_no < q.run_no))) ORDER BY q.run_no LIMIT $10) ",
     "RETURNING 5, run_no, run_id, epoch, workflow, version, input, cancel_requested_at_ms, \
-     pause_requested_at_ms;"
+     pause_requested_at_ms, carry_before_top;"
 );
 
 // $8 the new owner, $13 the runs. A row: 0 run_no, 1 epoch, 2 owner_no, as they stood when it was decided to take them.
@@ -164,7 +164,7 @@ const TAKE_OVER: &str = concat!(
     "AND run.owner_no IS v->>2 AND run.state IN ",
     owned!(),
     " RETURNING 5, run_no, run_id, epoch, workflow, version, input, cancel_requested_at_ms, \
-     pause_requested_at_ms;"
+     pause_requested_at_ms, carry_before_top;"
 );
 
 /// The rows of one transaction.

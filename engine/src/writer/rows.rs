@@ -224,6 +224,8 @@ pub(crate) struct ClaimedRun {
     pub version: u32,
     pub input: String,
     pub cancel_requested: bool,
+    /// Set for a replay: what its origin recorded before this place is carried over.
+    pub carry_before_top: Option<u32>,
     pub pause_requested: bool,
 }
 
@@ -239,6 +241,7 @@ impl ClaimedRun {
             version: row.try_get("version")?,
             input: row.try_get("input")?,
             cancel_requested: row.try_get::<Option<i64>, _>("cancel_requested_at_ms")?.is_some(),
+            carry_before_top: row.try_get("carry_before_top")?,
             pause_requested: row.try_get::<Option<i64>, _>("pause_requested_at_ms")?.is_some(),
         })
     }

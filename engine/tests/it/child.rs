@@ -6,7 +6,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use engine::{EngineContext, KeyPolicy, PurgePlan, Registry, Start, StartRun};
+use engine::{EngineContext, KeyPolicy, PurgePlan, Registry, ReplayFrom, Start, StartRun};
 use engine_rules::context::{Context, Interrupt, StepDef};
 use engine_rules::crash;
 use engine_rules::failure::Disposition;
@@ -26,6 +26,8 @@ pub enum Order {
     Run { workflow: String, point: String, hit: u32 },
     /// Resumes the one interrupted run and drives it, and aborts at the `hit`th meeting of the point.
     Resume { point: String, hit: u32 },
+    /// Replays the one run from this step and drives the replay, and aborts at the `hit`th meeting of the point.
+    Replay { step: String, point: String, hit: u32 },
     /// Starts so many runs of the workflow `held`, has each at its second step, says so, and stays until it is killed.
     Leave { runs: u32 },
     /// Recovers what is interrupted, and aborts at the `hit`th meeting of the point.
@@ -273,6 +275,19 @@ async fn obeys() {
             engine.take_over(runs[0]).await.expect("it is taken over");
             let outcome = engine.drive(runs[0]).await.expect("it is driven");
             panic!("{outcome:?} without meeting the point");
+        }
+        Order::Replay { step, point, hit } => {
+            let engine = open(&state, work_registry(&log)).await;
+            let runs = engine.reader().runs(&Default::default()).await.expect("the runs read");
+            abort_at(point, hit);
+            let from = ReplayFrom { step, input: None, detached: false };
+            match engine.replay(runs[0].run_id, &from, &crate::support::jane()).await.expect("it is replayed") {
+                Start::Started(started) => {
+                    let outcome = engine.drive(started.run_id).await.expect("it is driven");
+                    panic!("{outcome:?} without meeting the point");
+                }
+                Start::Busy { holder } => panic!("{holder} holds the key"),
+            }
         }
         Order::Leave { runs } => {
             let engine = open(&state, work_registry(&log)).await;

@@ -116,6 +116,7 @@ fn every_migration_of_the_folder_is_known_and_none_has_changed() {
         ("0002_waiting.sql", "8dfdaa30aef0826ba47f3c1df257eebff22e4ff57fb8add69ba8cdc0731b8225"),
         ("0003_schedules.sql", "1c6d95efd0894bdc2c6bbeef58ad4b5db45ff7733d63010ad13401231247ea49"),
         ("0004_imported.sql", "8a45c3da0a3b992e2d2ae49873f01be16251f52622e5486c08a4969d624839ba"),
+        ("0005_replay.sql", "64eda3d003dab3a9801b5f3e0af7f1ce41fd6de0d09a984a25c2454932dbdf26"),
     ];
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../migrations");
     let mut names: Vec<_> = std::fs::read_dir(&folder)

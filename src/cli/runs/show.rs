@@ -15,22 +15,27 @@ use crate::wire::{World, engine_error};
 /// The code of the failure that tells where a run was cancelled.
 const CANCELLED: &str = "engine.cancelled";
 
-pub(super) async fn show(world: &World, out: Output, run: &str) -> Result<Exit, Ended> {
+/// All that is known of the run that `run` names, of this state or imported.
+pub(super) async fn history(world: &World, run: &str) -> Result<(RunDetail, Option<ImportedRow>), Ended> {
     let unknown = || engine_error(&EngineError::UnknownRun { run: run.to_owned() });
     let reader = reader(world).await?.ok_or_else(unknown)?;
-    let (detail, imported) = match find(&reader, run).await {
-        Ok(run_id) => (reader.run(run_id).await.map_err(|error| engine_error(&error))?, None),
+    match find(&reader, run).await {
+        Ok(run_id) => Ok((reader.run(run_id).await.map_err(|error| engine_error(&error))?, None)),
         Err(error @ EngineError::UnknownRun { .. }) => match find_imported(&reader, run).await {
             Ok(run_id) => {
                 let (row, export) = reader.imported_run(run_id).await.map_err(export_error)?;
                 let RunExport { run, steps, audit, .. } = export;
-                (RunDetail { run, steps, audit, children: Children::default() }, Some(row))
+                Ok((RunDetail { run, steps, audit, children: Children::default() }, Some(row)))
             }
-            Err(EngineError::UnknownRun { .. }) => return Err(engine_error(&error)),
-            Err(error) => return Err(engine_error(&error)),
+            Err(EngineError::UnknownRun { .. }) => Err(engine_error(&error)),
+            Err(error) => Err(engine_error(&error)),
         },
-        Err(error) => return Err(engine_error(&error)),
-    };
+        Err(error) => Err(engine_error(&error)),
+    }
+}
+
+pub(super) async fn show(world: &World, out: Output, run: &str) -> Result<Exit, Ended> {
+    let (detail, imported) = history(world, run).await?;
     tell(out, &detail, imported.as_ref());
     let mut document = json!({
         "run": run_json(&detail.run),
@@ -38,6 +43,7 @@ pub(super) async fn show(world: &World, out: Output, run: &str) -> Result<Exit, 
         "children": detail.children,
         "audit": detail.audit.iter().map(|row| json!({
             "at": instant(row.at_ms), "actor": row.actor, "action": row.action, "reason": row.reason,
+            "details": row.details,
         })).collect::<Vec<_>>(),
     });
     if let Some(imported) = &imported {
@@ -58,6 +64,9 @@ fn tell(out: Output, detail: &RunDetail, imported: Option<&ImportedRow>) {
         out.line(format!("  its purge began {}: what is left of it is not whole", moment(begun)));
     }
     out.line(format!("  begun {} by {}{}", moment(run.created_at_ms), run.actor, because(run.reason.as_deref())));
+    if let (Some(origin), Some(step)) = (run.origin_run_id, &run.origin_step) {
+        out.line(format!("  replays run {origin} from {step}"));
+    }
     if let (Some(started), Some(ended)) = (run.started_at_ms, run.ended_at_ms) {
         out.line(format!("  ended {}, after {}", moment(ended), duration(us(ended - started))));
     }
@@ -82,6 +91,10 @@ fn tell(out: Output, detail: &RunDetail, imported: Option<&ImportedRow>) {
     let end = run.ended_at_ms.or_else(|| detail.steps.iter().filter_map(|s| s.ended_at_ms).max()).unwrap_or(begun);
     for step in &detail.steps {
         let what = step.output.as_ref().map(|output| summary(&step.name, output)).unwrap_or_default();
+        let what = match &step.carried_from {
+            Some(maker) => format!("carried over from {}  {what}", short(maker)),
+            None => what,
+        };
         let what = if step.state == StepState::Running { progress(step) } else { what };
         out.line(
             format!(
@@ -124,7 +137,9 @@ fn tell(out: Output, detail: &RunDetail, imported: Option<&ImportedRow>) {
     }
     tell_children(out, run, &detail.children);
     for row in &detail.audit {
-        out.line(format!("  {} {} by {}: {}", moment(row.at_ms), row.action, row.actor, row.reason));
+        let to = row.details.as_ref().and_then(|details| details["run_id"].as_str());
+        let to = to.filter(|to| *to != run.run_id.to_string()).map(|to| format!(" as run {to}")).unwrap_or_default();
+        out.line(format!("  {} {}{to} by {}: {}", moment(row.at_ms), row.action, row.actor, row.reason));
     }
 }
 
