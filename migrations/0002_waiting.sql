@@ -9,6 +9,8 @@ ALTER TABLE step ADD COLUMN progress TEXT;
 
 -- A child's place among the children of its parent's step: each is started once.
 ALTER TABLE run ADD COLUMN parent_index INTEGER;
+-- When a person put it back into the queue: it goes on as one that a person resumed.
+ALTER TABLE run ADD COLUMN requeued_at_ms INTEGER;
 CREATE UNIQUE INDEX run_child_once ON run (parent_run_id, parent_position, parent_index)
     WHERE parent_index IS NOT NULL;
 -- How a child ended is its parent's to read; one that is gone would be started again.

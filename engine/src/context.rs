@@ -253,8 +253,12 @@ impl EngineContext {
         change.failure = Some(failure.clone());
         change.failed_step.clone_from(&step);
         write.run = Some(change);
-        match self.write(write).await {
-            Ok(()) => self.stop(End::Blocked { failure, step }),
+        if let Err(interrupt) = self.write(write).await {
+            return interrupt;
+        }
+        match self.is_to_end().await {
+            Ok(false) => self.stop(End::Blocked { failure, step }),
+            Ok(true) => self.end_cancelled(self.new_write(), Some(failure), step).await,
             Err(interrupt) => interrupt,
         }
     }

@@ -69,11 +69,20 @@ impl Drop for Active {
 }
 
 pub(crate) async fn drive(inner: &Arc<Inner>, run_id: RunId) -> Result<Outcome, EngineError> {
-    // First of all, so that of two who drive a run at once one is refused.
-    let active = Active::enter(inner, run_id, Arc::default())?;
-    let handle = match claim::claim(inner, run_id).await? {
-        claim::Claimed::Mine(handle) => *handle,
-        claim::Claimed::Ended(outcome) => return Ok(outcome),
+    let (active, handle) = loop {
+        // First of all, so that of two who drive a run at once one is refused.
+        let active = Active::enter(inner, run_id, Arc::default())?;
+        match claim::claim(inner, run_id).await {
+            Ok(claim::Claimed::Mine(handle)) => break (active, *handle),
+            Ok(claim::Claimed::Ended(outcome)) => return Ok(outcome),
+            Err(error) => {
+                drop(active);
+                // Whoever took the run meanwhile found it marked, and left it to us.
+                if !inner.ready().contains_key(&run_id) {
+                    return Err(error);
+                }
+            }
+        }
     };
     active.listen(handle.control.clone());
     // A task of its own, so that the run goes on when nobody waits for it any more.

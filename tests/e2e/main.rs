@@ -9,6 +9,7 @@ mod commands;
 mod corpus;
 mod damage;
 mod layers;
+mod promises;
 mod publish;
 mod real_files;
 mod refusals;

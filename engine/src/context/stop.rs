@@ -7,6 +7,8 @@ use engine_rules::position::Position;
 use engine_rules::state::{RunEvent, StepEvent, StepState};
 
 use super::{Ask, End, EngineContext};
+use crate::db::patient;
+use crate::error::storage;
 use crate::journal::Recorded;
 use crate::writer::{RunChange, RunWrite, StepWrite};
 
@@ -90,16 +92,41 @@ impl EngineContext {
         if self.inner.draining.is_cancelled() {
             return Some(self.release().await);
         }
+        // A cancel that came just now: what begins next is told of it.
+        if self.must_tell_of_cancel() {
+            return None;
+        }
         let change = match self.change(RunEvent::Pause) {
             Ok(change) => change,
             Err(interrupt) => return Some(interrupt),
         };
         let mut write = self.new_write();
         write.run = Some(change);
-        Some(match self.write(write).await {
-            Ok(()) => self.stop(End::Paused),
-            Err(interrupt) => interrupt,
-        })
+        if let Err(interrupt) = self.write(write).await {
+            return Some(interrupt);
+        }
+        match self.is_to_end().await {
+            Ok(false) => Some(self.stop(End::Paused)),
+            Ok(true) => None,
+            Err(interrupt) => Some(interrupt),
+        }
+    }
+
+    /// Whether a person ended the run, also where this process has not heard of it: asked once the run was to stop for a
+    /// person. From then on it has heard.
+    pub(super) async fn is_to_end(&mut self) -> Result<bool, Interrupt> {
+        let (inner, run_no) = (self.inner.clone(), self.run.run_no);
+        let asked = patient(inner.clock.as_ref(), || {
+            sqlx::query_scalar("SELECT cancel_requested_at_ms IS NOT NULL FROM run WHERE run_no = ?")
+                .bind(run_no)
+                .fetch_one(&inner.readers)
+        });
+        let is_to_end: bool =
+            asked.await.map_err(|error| self.stop(End::Engine(storage("ask whether the run is to end")(error))))?;
+        if is_to_end {
+            self.run.control.cancel();
+        }
+        Ok(is_to_end)
     }
 
     /// Gives the run back: whoever comes first takes it over.

@@ -261,7 +261,8 @@ pub(super) fn handle(run: ClaimedRun, how: How) -> RunHandle {
         carry_before_top: run.carry_before_top,
         fresh: matches!(how, How::Queued) && run.epoch == 1,
         crashed: matches!(how, How::Crashed | How::Resumed { crashed: true }),
-        resumed: matches!(how, How::Resumed { .. }),
+        // Also one that a person put back into the queue, when it is taken from there.
+        resumed: matches!(how, How::Resumed { .. }) || (matches!(how, How::Queued) && run.is_requeued),
         control: Arc::new(control),
         recorded: None,
         slot: Slot::default(),
@@ -341,8 +342,7 @@ pub(super) async fn seize(
                      pause_requested_at_ms = NULL WHERE run_no = ?3 AND epoch = ?4 \
                      AND state NOT IN ('succeeded', 'failed', 'cancelled') \
                      RETURNING run_no, run_id, epoch, workflow, version, input, cancel_requested_at_ms, \
-                     carry_before_top, \
-                     pause_requested_at_ms",
+                     pause_requested_at_ms, requeued_at_ms, carry_before_top",
                 )
                 .bind(state.as_str())
                 .bind(owner_no)

@@ -39,12 +39,13 @@ async fn requeue(inner: &Arc<Inner>, run_id: RunId, by: &Mutation) -> Result<(),
                 Box::pin(async move {
                     let changed = sqlx::query(
                         "UPDATE run SET state = ?1, owner_no = NULL, epoch = epoch + 1, failure = NULL, \
-                         failed_step = NULL, pause_requested_at_ms = NULL WHERE run_no = ?2 AND epoch = ?3 AND state = ?4",
+                         failed_step = NULL, pause_requested_at_ms = NULL, requeued_at_ms = ?5 WHERE run_no = ?2 AND epoch = ?3 AND state = ?4",
                     )
                     .bind(queued.as_str())
                     .bind(run_no)
                     .bind(epoch)
                     .bind(from.as_str())
+                    .bind(now_ms)
                     .execute(&mut *connection)
                     .await?;
                     if changed.rows_affected() == 0 {

@@ -128,9 +128,11 @@ const BEATS: &str = concat!(
 );
 
 // $7 the runs. A row: 0 run_no, 1 epoch, 2 state, 3 output, 4 failure, 5 failed_step, 6 ended_at_ms, 7 wake_at_ms,
-// 8 is_released. Last, because the other statements look at the state that a run had before.
+// 8 is_released. Last, because the other statements look at the state that a run had before. A run that is to end does not
+// stop for a person: who wrote it looks whether it did.
 const RUNS: &str = concat!(
-    "UPDATE run SET state = v->>2, output = v->>3, failure = v->>4, failed_step = v->>5, ended_at_ms = v->>6, ",
+    "UPDATE run SET state = CASE WHEN v->>2 IN ('paused', 'blocked') AND run.cancel_requested_at_ms IS NOT NULL ",
+    "THEN run.state ELSE v->>2 END, output = v->>3, failure = v->>4, failed_step = v->>5, ended_at_ms = v->>6, ",
     "wake_at_ms = v->>7, owner_no = CASE WHEN v->>8 THEN NULL ELSE owner_no END ",
     "FROM (SELECT value AS v FROM jsonb_each($7)) WHERE run.run_no = v->>0 AND run.epoch = v->>1 AND run.state IN ",
     owned!(),
@@ -153,7 +155,7 @@ const TAKE: &str = concat!(
     live!(),
     " AND (h.state <> 'queued' OR h.run_no < q.run_no))) ORDER BY q.run_no LIMIT $10) ",
     "RETURNING 5, run_no, run_id, epoch, workflow, version, input, cancel_requested_at_ms, \
-     pause_requested_at_ms, carry_before_top;"
+     pause_requested_at_ms, requeued_at_ms, carry_before_top;"
 );
 
 // $8 the new owner, $13 the runs. A row: 0 run_no, 1 epoch, 2 owner_no, as they stood when it was decided to take them.
@@ -164,7 +166,7 @@ const TAKE_OVER: &str = concat!(
     "AND run.owner_no IS v->>2 AND run.state IN ",
     owned!(),
     " RETURNING 5, run_no, run_id, epoch, workflow, version, input, cancel_requested_at_ms, \
-     pause_requested_at_ms, carry_before_top;"
+     pause_requested_at_ms, requeued_at_ms, carry_before_top;"
 );
 
 /// The rows of one transaction.

@@ -227,6 +227,7 @@ pub(crate) struct ClaimedRun {
     /// Set for a replay: what its origin recorded before this place is carried over.
     pub carry_before_top: Option<u32>,
     pub pause_requested: bool,
+    pub is_requeued: bool,
 }
 
 impl ClaimedRun {
@@ -243,6 +244,7 @@ impl ClaimedRun {
             cancel_requested: row.try_get::<Option<i64>, _>("cancel_requested_at_ms")?.is_some(),
             carry_before_top: row.try_get("carry_before_top")?,
             pause_requested: row.try_get::<Option<i64>, _>("pause_requested_at_ms")?.is_some(),
+            is_requeued: row.try_get::<Option<i64>, _>("requeued_at_ms")?.is_some(),
         })
     }
 }

@@ -113,7 +113,7 @@ async fn reading_where_there_is_no_state_says_so_and_creates_nothing() {
 fn every_migration_of_the_folder_is_known_and_none_has_changed() {
     const KNOWN: &[(&str, &str)] = &[
         ("0001_core.sql", "ac421ac7471035e9df789fd469c200659bb473e88f68a819876ff47fb2ff5dc2"),
-        ("0002_waiting.sql", "8dfdaa30aef0826ba47f3c1df257eebff22e4ff57fb8add69ba8cdc0731b8225"),
+        ("0002_waiting.sql", "63d50832985442b242c347fce17784c98c9b8d220ac71e2d45ee48131bbab657"),
         ("0003_schedules.sql", "1c6d95efd0894bdc2c6bbeef58ad4b5db45ff7733d63010ad13401231247ea49"),
         ("0004_imported.sql", "8a45c3da0a3b992e2d2ae49873f01be16251f52622e5486c08a4969d624839ba"),
         ("0005_replay.sql", "64eda3d003dab3a9801b5f3e0af7f1ce41fd6de0d09a984a25c2454932dbdf26"),

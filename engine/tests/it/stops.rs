@@ -199,3 +199,40 @@ async fn an_interrupted_run_is_paused_at_once_and_not_taken_over() {
     engine.resume(run, &jane()).await.expect("it is resumed");
     succeeded(engine.drive(run).await.expect("it is driven"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_blocks_before_it_hears_of_a_cancel_does_not_stay_blocked() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut registry = tidy_registry(folder.path());
+    let state = folder.path().to_owned();
+    // The cancel is in the journal just before the body asks for a person, and no process has had the time to look.
+    registry.activity("test.stuck", move |_ctx, (): ()| {
+        let state = state.clone();
+        async move {
+            sqlx::query("UPDATE run SET cancel_requested_at_ms = 1 WHERE ended_at_ms IS NULL")
+                .execute(&mut crate::support::outsider(&state).await)
+                .await
+                .expect("it is told");
+            Err::<(), _>(Broken("a person", Disposition::Operator))
+        }
+    });
+    let engine = open(folder.path(), registry).await;
+    let run = start(&engine, StartRun::new("tidies", json!("stuck"), "jane")).await;
+    assert_eq!(engine.drive(run).await.expect("it is driven"), Outcome::Cancelled);
+    assert_eq!(detail(&engine, run).await.run.state, RunState::Cancelled);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_is_put_back_into_the_queue_goes_on_as_one_that_a_person_resumed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let engine = open(folder.path(), tidy_registry(folder.path())).await;
+    let run = start(&engine, StartRun::new("tidies", json!("stuck"), "jane")).await;
+    let blocked = |outcome| assert!(matches!(outcome, Outcome::Blocked { .. }), "{outcome:?}");
+    blocked(engine.drive(run).await.expect("it is driven"));
+    for attempt in 2..=5 {
+        engine.requeue(run, &jane()).await.expect("it is queued");
+        assert_eq!(detail(&engine, run).await.run.state, RunState::Queued);
+        blocked(engine.drive(run).await.expect("it is driven"));
+        assert_eq!(detail(&engine, run).await.steps[0].attempt, attempt, "a person grants new attempts");
+    }
+}
