@@ -14,6 +14,7 @@ use super::detach;
 use crate::args::Publish;
 use crate::exit::{Ended, Exit};
 use crate::output::{Output, duration, grouped, short};
+use crate::signals::told_to_end;
 use crate::start::{Origin, publish_input, publish_run};
 use crate::terminal::Watcher;
 use crate::wire::{World, engine_error};
@@ -220,20 +221,18 @@ pub async fn stay(world: &World, engine: &Engine, out: Output, run_id: RunId, ti
     let driven = {
         let drive = engine.drive(run_id);
         let mut drive = std::pin::pin!(drive);
-        let interrupt = tokio::signal::ctrl_c();
-        let mut interrupt = std::pin::pin!(interrupt);
+        let mut told = told_to_end()?;
+        let mut is_told = false;
         loop {
             tokio::select! {
                 biased;
                 Some(event) = events.next() => watcher.show(&event),
                 driven = &mut drive => break driven,
-                Ok(()) = &mut interrupt => {
+                Ok(()) = &mut told, if !is_told => {
+                    is_told = true;
                     watcher.clear();
-                    end_at_second_interrupt();
-                    return Err(Ended::usage(format!("interrupted; run {run_id} stands where it was last recorded. This process ends with what it is at; \
-                         interrupt it again to end it at once"))
-                        .with_hint(format!("jobctl runs resume {run_id} goes on with it"))
-                        .with_exit(Exit::Failed));
+                    out.line("interrupted: the run is given back after the step at work; interrupt again to end at once");
+                    engine.begin_drain();
                 }
             }
         }
@@ -250,17 +249,6 @@ pub async fn stay(world: &World, engine: &Engine, out: Output, run_id: RunId, ti
     }
     let took = duration(world.clock.monotonic_us().saturating_sub(begun_us));
     Ok(tell(out, run_id, outcome, &took))
-}
-
-/// The process ends once the step at work comes to its end, which may take a while. A person who interrupts once more
-/// does not wait: the process ends as if it were killed, which every step survives.
-fn end_at_second_interrupt() {
-    std::thread::spawn(|| {
-        let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
-        if runtime.block_on(tokio::signal::ctrl_c()).is_ok() {
-            let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
-        }
-    });
 }
 
 /// Says how the run left the process that worked on it, `took` after it began.

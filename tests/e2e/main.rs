@@ -8,6 +8,7 @@ mod support;
 mod commands;
 mod corpus;
 mod damage;
+mod interrupt;
 mod layers;
 mod promises;
 mod publish;
