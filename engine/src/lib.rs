@@ -72,6 +72,13 @@ pub use runner::{Difference, History, PlannedStep, Rehearsal, ReplayFrom, Replay
 pub use schedules::{Fired, FiredOutcome, ScheduleDef, Synced, find_time_zone};
 pub use serve::{Periodic, ServeOptions, ServeReport};
 
+/// The crash points of a run that waits for a time or a signal.
+pub const WAIT_CRASH_POINTS: &[&str] =
+    &["engine.wait_begin.before", "engine.wait_begin.after", "engine.wait_end.before", "engine.wait_end.after"];
+
+/// The crash points of a run that starts children.
+pub const CHILD_CRASH_POINTS: &[&str] = &["engine.child_rows.before", "engine.child_rows.after"];
+
 /// The crash points of firing a schedule; a run that a person starts does not meet them.
 pub const SCHEDULE_CRASH_POINTS: &[&str] =
     &["engine.ticks.before", "engine.ticks.cursor", "engine.ticks.runs", "engine.ticks.after"];
@@ -89,12 +96,6 @@ pub const CRASH_POINTS: &[&str] = &[
     "engine.step_start.after",
     "engine.result.before",
     "engine.result.after",
-    "engine.wait_begin.before",
-    "engine.wait_begin.after",
-    "engine.wait_end.before",
-    "engine.wait_end.after",
-    "engine.child_rows.before",
-    "engine.child_rows.after",
     "engine.run_end.before",
     "engine.run_end.after",
 ];

@@ -21,15 +21,8 @@ async fn every_crash_point_of_the_engine_is_survived() {
                 "engine.run_row.before" | "engine.run_row.after" | "engine.run_end.before" | "engine.run_end.after" => {
                     1
                 }
-                // Met by a run that waits: tests/it/waits.rs.
-                "engine.wait_begin.before"
-                | "engine.wait_begin.after"
-                | "engine.wait_end.before"
-                | "engine.wait_end.after" => continue,
                 // Met on the way back, see below.
                 "engine.take_over.before" | "engine.take_over.after" => continue,
-                // Met by parents: tests/it/children/crash.rs.
-                "engine.child_rows.before" | "engine.child_rows.after" => continue,
                 // The start of a first attempt is recorded only when its body takes a while.
                 "engine.step_start.before" | "engine.step_start.after" => match slow {
                     true => 1,

@@ -1,6 +1,6 @@
 //! Runs that wait for a time or a signal.
 
-use engine::{Engine, EngineContext, EngineError, Outcome, Registry, RunId, StartRun};
+use engine::{Engine, EngineContext, EngineError, Outcome, Registry, RunId, StartRun, WAIT_CRASH_POINTS};
 use engine_rules::context::{Context, Interrupt, StepDef};
 use engine_rules::limits::PAYLOAD_LIMIT_BYTES;
 use engine_rules::state::RunState;
@@ -84,12 +84,10 @@ async fn a_run_waits_until_its_time_and_is_seen_to_wait() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_that_dies_at_any_point_of_a_wait_leaves_a_run_that_waits_on() {
-    for point in
-        ["engine.wait_begin.before", "engine.wait_begin.after", "engine.wait_end.before", "engine.wait_end.after"]
-    {
+    for point in WAIT_CRASH_POINTS {
         for hit in 1..=2 {
             let folder = tempfile::tempdir().expect("a folder");
-            aborts(folder.path(), &Order::Run { workflow: "waits".to_owned(), point: point.to_owned(), hit });
+            aborts(folder.path(), &Order::Run { workflow: "waits".to_owned(), point: (*point).to_owned(), hit });
             let log = log(folder.path());
             let engine = open(folder.path(), work_registry(&log)).await;
             let [run] = engine.interrupted().await.expect("they are listed")[..] else { panic!("{point} {hit}") };

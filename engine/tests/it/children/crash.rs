@@ -57,7 +57,7 @@ async fn a_parent_whose_process_was_killed_goes_on_with_each_child_where_that_wa
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_that_dies_while_it_creates_children_starts_none_twice_and_leaves_no_survivor_of_a_cancel() {
-    for point in ["engine.child_rows.before", "engine.child_rows.after"] {
+    for point in engine::CHILD_CRASH_POINTS.iter().copied() {
         for hit in [1, 2, 4] {
             for cancel in [false, true] {
                 let folder = tempfile::tempdir().expect("a folder");
