@@ -202,6 +202,9 @@ impl ActivityError for InventoryError {
                 | Refusal::SharedArtefactDiffers { .. }
                 | Refusal::TwoHomes { .. }
                 | Refusal::PublishOrder { .. }
+                | Refusal::ManifestUnreadable { .. }
+                | Refusal::Transition(_)
+                | Refusal::Recovery(_)
                 | Refusal::Invalid(_)
                 | Refusal::MissingLeaf(_) => Disposition::Terminal,
             },

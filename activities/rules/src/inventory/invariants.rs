@@ -1,22 +1,21 @@
 //! The invariants that look beyond one document (*catalog* §6.5 items 4, 6, 7 and 8).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::leaf::{ArtefactRecords, EntryState, Kind, Leaf, LeafEntry};
 use super::refusal::Refusal;
-use super::root::Root;
 use crate::ids::{EditionId, ProductId};
 
 /// Chain continuity (item 6): every entry was built on an edition of its product that is recorded or retired; and no
-/// edition is both.
+/// edition is both. `tombstones` are the product's.
 ///
 /// # Errors
 /// [`Refusal::ChainBroken`] and [`Refusal::RecordedAndRetired`].
-pub fn check_chain(leaf: &Leaf, root: &Root) -> Result<(), Box<Refusal>> {
+pub fn check_chain(leaf: &Leaf, tombstones: &BTreeSet<&EditionId>) -> Result<(), Box<Refusal>> {
     let product = || leaf.product_id.clone();
     for entry in &leaf.editions {
         let edition = || entry.edition_id.clone();
-        if root.tombstone(&leaf.product_id, &entry.edition_id).is_some() {
+        if tombstones.contains(&entry.edition_id) {
             return Err(Box::new(Refusal::RecordedAndRetired {
                 product: product(),
                 edition: edition(),
@@ -25,7 +24,7 @@ pub fn check_chain(leaf: &Leaf, root: &Root) -> Result<(), Box<Refusal>> {
         }
         if let Some(previous) = &entry.previous
             && leaf.entry(previous).is_none()
-            && root.tombstone(&leaf.product_id, previous).is_none()
+            && !tombstones.contains(previous)
         {
             return Err(Box::new(Refusal::ChainBroken {
                 product: product(),
@@ -37,80 +36,111 @@ pub fn check_chain(leaf: &Leaf, root: &Root) -> Result<(), Box<Refusal>> {
     Ok(())
 }
 
-/// The structure rules (items 4, 7 and 8) for the editions that enter a version, given all its leaves. Entries without
-/// artefact records take theirs from `records`.
-///
-/// # Errors
-/// The [`Refusal`] of the first rule that does not hold.
-pub fn check_structures(
-    after: &BTreeMap<&ProductId, &Leaf>,
-    incoming: &[(&ProductId, &EditionId)],
-    records: &BTreeMap<EditionId, ArtefactRecords>,
-) -> Result<(), Box<Refusal>> {
-    let catalog = Catalog { after, records };
-    for (product, edition) in incoming {
-        let found = after.get(product).and_then(|leaf| Some((*leaf, leaf.entry(edition)?)));
-        let Some((leaf, entry)) = found else { continue };
-        match leaf.kind {
-            Kind::Structure => catalog.check_structure_edition(leaf, entry)?,
-            Kind::Data => catalog.check_data_edition(leaf, entry)?,
-        }
+/// Whether an entry counts for the structure rules: live or embargoed.
+pub(super) fn counts(entry: &LeafEntry) -> bool {
+    match entry.state {
+        EntryState::Live | EntryState::Embargoed => true,
+        EntryState::Superseded | EntryState::Withdrawn => false,
     }
-    Ok(())
 }
 
-struct Catalog<'a> {
-    after: &'a BTreeMap<&'a ProductId, &'a Leaf>,
+/// The artefact records of an entry, its own or those of `records`.
+pub(super) fn records_of<'a>(
+    product: &ProductId,
+    entry: &'a LeafEntry,
+    records: &'a BTreeMap<EditionId, ArtefactRecords>,
+) -> Result<&'a ArtefactRecords, Box<Refusal>> {
+    entry
+        .artefacts
+        .as_ref()
+        .or_else(|| records.get(&entry.edition_id))
+        .ok_or_else(|| Box::new(Refusal::RecordsUnread { product: product.clone(), edition: entry.edition_id.clone() }))
+}
+
+/// A full artefact as a live or embargoed edition holds it.
+#[derive(Clone, Copy)]
+pub(super) struct Holding<'a> {
+    pub(super) product: &'a ProductId,
+    pub(super) kind: Kind,
+    pub(super) entry: &'a LeafEntry,
+    pub(super) fingerprint: &'a str,
+}
+
+impl Holding<'_> {
+    pub(super) fn is_live(&self) -> bool {
+        self.entry.state == EntryState::Live
+    }
+}
+
+/// Who holds which full artefact in a version, for the artefacts that the incoming editions name: one look at every
+/// leaf, however many editions come in.
+pub(super) struct Structures<'a> {
+    holdings: HashMap<&'a str, Vec<Holding<'a>>>,
     records: &'a BTreeMap<EditionId, ArtefactRecords>,
 }
 
-/// A full artefact as another product holds it.
-struct Holding<'a> {
-    product: &'a ProductId,
-    entry: &'a LeafEntry,
-    fingerprint: &'a str,
-}
-
-impl<'a> Catalog<'a> {
-    fn records_of(&self, product: &ProductId, entry: &'a LeafEntry) -> Result<&'a ArtefactRecords, Box<Refusal>> {
-        entry.artefacts.as_ref().or_else(|| self.records.get(&entry.edition_id)).ok_or_else(|| {
-            Box::new(Refusal::RecordsUnread { product: product.clone(), edition: entry.edition_id.clone() })
-        })
-    }
-
-    /// Where other products of `kind` hold the full artefact `urn`, live or embargoed.
-    fn holdings(&self, not: &ProductId, kind: Kind, urn: &str) -> Result<Vec<Holding<'a>>, Box<Refusal>> {
-        let mut found = Vec::new();
-        for (product, leaf) in self.after.iter().filter(|(product, leaf)| **product != not && leaf.kind == kind) {
-            for entry in &leaf.editions {
-                let counts = match entry.state {
-                    EntryState::Live | EntryState::Embargoed => true,
-                    EntryState::Superseded | EntryState::Withdrawn => false,
-                };
-                if !counts {
-                    continue;
-                }
-                if let Some(record) = self.records_of(product, entry)?.get(urn)
-                    && record.partial_of.is_none()
-                {
-                    found.push(Holding { product, entry, fingerprint: &record.fingerprint });
+impl<'a> Structures<'a> {
+    /// The holdings in `after`, all leaves of a version, of the artefacts that the editions `incoming` name. Entries
+    /// without artefact records take theirs from `records`.
+    ///
+    /// # Errors
+    /// [`Refusal::RecordsUnread`] when a live or embargoed entry has neither.
+    pub(super) fn over(
+        after: &BTreeMap<&'a ProductId, &'a Leaf>,
+        incoming: &[(&ProductId, &EditionId)],
+        records: &'a BTreeMap<EditionId, ArtefactRecords>,
+    ) -> Result<Self, Box<Refusal>> {
+        let mut holdings: HashMap<&str, Vec<Holding<'_>>> = HashMap::new();
+        for (product, edition) in incoming {
+            let Some((product, leaf)) = after.get_key_value(*product) else { continue };
+            let Some(entry) = leaf.entry(edition) else { continue };
+            holdings.extend(records_of(product, entry, records)?.keys().map(|urn| (urn.as_str(), Vec::new())));
+        }
+        if holdings.is_empty() {
+            return Ok(Self { holdings, records });
+        }
+        for (product, leaf) in after {
+            for entry in leaf.editions.iter().filter(|entry| counts(entry)) {
+                for (urn, record) in records_of(product, entry, records)? {
+                    if record.partial_of.is_none()
+                        && let Some(found) = holdings.get_mut(urn.as_str())
+                    {
+                        found.push(Holding { product, kind: leaf.kind, entry, fingerprint: &record.fingerprint });
+                    }
                 }
             }
         }
-        Ok(found)
+        Ok(Self { holdings, records })
     }
 
-    fn check_structure_edition(&self, leaf: &Leaf, entry: &'a LeafEntry) -> Result<(), Box<Refusal>> {
+    /// Items 4, 7 and 8 for one of the incoming editions.
+    ///
+    /// # Errors
+    /// The [`Refusal`] of the first rule that does not hold.
+    pub(super) fn check(&self, leaf: &Leaf, entry: &LeafEntry) -> Result<(), Box<Refusal>> {
+        match leaf.kind {
+            Kind::Structure => self.check_structure_edition(leaf, entry),
+            Kind::Data => self.check_data_edition(leaf, entry),
+        }
+    }
+
+    /// Where products of `kind` other than `not` hold the full artefact `urn`.
+    fn elsewhere<'s>(&'s self, not: &'s ProductId, kind: Kind, urn: &str) -> impl Iterator<Item = &'s Holding<'a>> {
+        let found = self.holdings.get(urn).map_or(&[][..], Vec::as_slice);
+        found.iter().filter(move |holding| holding.kind == kind && holding.product != not)
+    }
+
+    fn check_structure_edition(&self, leaf: &Leaf, entry: &LeafEntry) -> Result<(), Box<Refusal>> {
         // Item 7 speaks of live editions: an embargoed one is asked when it enters live.
         if entry.state != EntryState::Live {
             return Ok(());
         }
-        for (urn, record) in self.records_of(&leaf.product_id, entry)? {
+        for (urn, record) in records_of(&leaf.product_id, entry, self.records)? {
             if record.partial_of.is_some() {
                 continue;
             }
-            let holdings = self.holdings(&leaf.product_id, Kind::Structure, urn)?;
-            if let Some(home) = holdings.iter().find(|holding| holding.entry.state == EntryState::Live) {
+            let mut holdings = self.elsewhere(&leaf.product_id, Kind::Structure, urn);
+            if let Some(home) = holdings.find(|holding| holding.is_live()) {
                 return Err(Box::new(Refusal::TwoHomes {
                     product: leaf.product_id.clone(),
                     edition: entry.edition_id.clone(),
@@ -122,10 +152,10 @@ impl<'a> Catalog<'a> {
         Ok(())
     }
 
-    fn check_data_edition(&self, leaf: &Leaf, entry: &'a LeafEntry) -> Result<(), Box<Refusal>> {
+    fn check_data_edition(&self, leaf: &Leaf, entry: &LeafEntry) -> Result<(), Box<Refusal>> {
         let (product, edition) = (|| leaf.product_id.clone(), || entry.edition_id.clone());
-        for (urn, record) in self.records_of(&leaf.product_id, entry)? {
-            let homes = self.holdings(&leaf.product_id, Kind::Structure, urn)?;
+        for (urn, record) in records_of(&leaf.product_id, entry, self.records)? {
+            let homes: Vec<_> = self.elsewhere(&leaf.product_id, Kind::Structure, urn).collect();
             let needed = record.partial_of.as_ref().unwrap_or(&record.fingerprint);
             let Some(home) = homes.first() else {
                 if record.partial_of.is_some() {
@@ -153,7 +183,7 @@ impl<'a> Catalog<'a> {
                     expected: fingerprints.join(" or "),
                 }));
             };
-            if entry.state == EntryState::Live && !same.any(|home| home.entry.state == EntryState::Live) {
+            if entry.state == EntryState::Live && !same.any(|home| home.is_live()) {
                 return Err(Box::new(Refusal::PublishOrder {
                     product: product(),
                     edition: edition(),
@@ -169,10 +199,8 @@ impl<'a> Catalog<'a> {
 
     /// Item 4, second case: among the editions that will be live, a full artefact without a home has one fingerprint.
     fn check_shared(&self, leaf: &Leaf, entry: &LeafEntry, urn: &str, fingerprint: &str) -> Result<(), Box<Refusal>> {
-        let holdings = self.holdings(&leaf.product_id, Kind::Data, urn)?;
-        let other = holdings
-            .iter()
-            .find(|holding| holding.entry.state == EntryState::Live && holding.fingerprint != fingerprint);
+        let mut holdings = self.elsewhere(&leaf.product_id, Kind::Data, urn);
+        let other = holdings.find(|holding| holding.is_live() && holding.fingerprint != fingerprint);
         match other {
             None => Ok(()),
             Some(other) => Err(Box::new(Refusal::SharedArtefactDiffers {

@@ -54,6 +54,7 @@ fn record(p: &str, n: u64, previous: Option<u64>) -> Record {
         },
         content: ContentFingerprint { canonical_form: "1".to_owned(), value: Some(format!("content {n}")) },
         release_at: None,
+        supersedes: None,
     }
 }
 
@@ -76,7 +77,9 @@ fn structure(p: &str, n: u64, previous: Option<u64>, artefacts: &[(&str, &str, O
 }
 
 fn facts(record: &Record) -> Facts {
-    Facts { manifest_sha256: Some(record.entry.manifest_sha256.clone()), ..Facts::default() }
+    let manifest =
+        ManifestFacts { sha256: record.entry.manifest_sha256.clone(), content: Some(record.content.clone()) };
+    Facts { manifests: BTreeMap::from([(record.entry.edition_id.clone(), manifest)]), ..Facts::default() }
 }
 
 /// An Inventory in memory: the newest version and all its leaves.

@@ -161,7 +161,7 @@ fn no_sequence_of_accepted_records_breaks_an_invariant() {
                         replay.check(&world.leaves);
                         counts.borrow_mut().accepted += 1;
                     }
-                    Ok(Decision::Already(mark)) => {
+                    Ok(Decision::Already(Done { mark, .. })) => {
                         let state = world.leaves[&new.product_id].entry(&new.entry.edition_id).map(|e| e.state.into());
                         assert_eq!(mark, state);
                         counts.borrow_mut().known += 1;
