@@ -15,6 +15,7 @@ mod invariants;
 mod leaf;
 mod operation;
 mod pending;
+mod query;
 mod record;
 mod recovery;
 mod refusal;
@@ -28,6 +29,7 @@ mod settings;
 #[cfg(test)]
 mod tests;
 mod tombstone;
+mod verify;
 mod version;
 
 pub use catalog::{CatalogHistory, CatalogJson, Current, History, WriterStage};
@@ -42,6 +44,10 @@ pub use operation::{
     Record, RefusedEdition, Registration, Release, RollbackMove, Times, Verdict,
 };
 pub use pending::{PENDING_FORMAT, PendingRegistration};
+pub use query::{
+    Diff, EditionView, EmbargoedView, HeadView, LifecycleChange, ProductRow, ProductView, Replay, ReplayBroken,
+    VersionSummary, VersionView, diff, embargoed, product_rows, product_view, version_at,
+};
 pub use record::expected_previous;
 pub use recovery::{
     RebuildAsked, Rebuilt, Remains, RepairHead, RootFound, rebuild_inventory, repair_head, tells_history,
@@ -53,6 +59,7 @@ pub use rollback::rollback_moves;
 pub use root::{Event, EventKind, Producer, ProductRef, Root, Seq, Tombstone};
 pub use segment::{MAX_SEGMENT_BYTES, MAX_SEGMENT_LINES, Segment, SegmentHeader, SegmentKind, SegmentLine};
 pub use tombstone::{expunged, retirable};
+pub use verify::{Stale, StepFinding, VersionFinding, Whole, check_step, check_version, structures_beside};
 pub use version::{
     By, Decision, EncodedLeaf, NextVersion, OwnWork, created_at, first_version, folded_in, next_version, plan,
     refused_in,

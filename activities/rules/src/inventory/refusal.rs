@@ -372,7 +372,9 @@ impl Refusal {
                      {product} --lifecycle revisable"
                 )
             }
-            Self::KindDiffers { .. } => "publish it under a product id of its own".to_owned(),
+            Self::KindDiffers { .. } => {
+                "publish it under a product id of its own: jobctl run publish --product ANOTHER_ID".to_owned()
+            }
             Self::ChainBroken { product, .. } => {
                 format!("publish again, which builds on the live edition: jobctl run publish --product {product}")
             }
@@ -388,11 +390,17 @@ impl Refusal {
                     "publish it again with the structures that {home} holds now: jobctl run publish --product {product}"
                 )
             }
-            Self::PartialWithoutHome { urn, .. } => {
-                format!("publish the structure product that holds {urn} first, or publish with the full artefact")
+            Self::PartialWithoutHome { product, urn, .. } => {
+                format!(
+                    "publish the structure product that holds {urn} first, or publish {product} again with the full \
+                     artefact: jobctl run publish --product {product}"
+                )
             }
             Self::PartialWithoutBase { product, .. } => {
-                format!("publish {product} again with the full artefact at hand, so that the part names it")
+                format!(
+                    "publish it again with the full artefact at hand, so that the part names it: jobctl run publish \
+                     --product {product}"
+                )
             }
             Self::SharedArtefactDiffers { product, other, .. } => {
                 format!(
@@ -400,7 +408,10 @@ impl Refusal {
                      --product {other}), or give it a new version"
                 )
             }
-            Self::TwoHomes { home, urn, .. } => format!("take {urn} out of this product, or out of {home} first"),
+            Self::TwoHomes { product, home, urn, .. } => format!(
+                "take {urn} out of {product}, or out of {home} first, and publish that one again: jobctl run publish \
+                 --product {home}"
+            ),
             Self::PublishOrder { home, .. } => {
                 format!("release the structure edition first: jobctl run release --product {home}")
             }
