@@ -14,11 +14,12 @@ use crate::ids::{EditionId, ProductId, Sha256Hex};
 use crate::instant::Instant;
 
 /// One version, with the leaves that a question needs.
+#[derive(Debug, Clone, Copy)]
 pub struct VersionView<'a> {
     /// Its root.
     pub root: &'a Root,
-    /// The leaf of a product, for those that are asked for.
-    pub leaf: &'a dyn Fn(&ProductId) -> Option<&'a Leaf>,
+    /// Its leaves, at least those of the products whose leaf is another one in the version that it is compared with.
+    pub leaves: &'a BTreeMap<ProductId, Arc<Leaf>>,
 }
 
 /// What changed in a version, who did it and why: from the root alone.
@@ -91,11 +92,16 @@ pub struct Diff {
 ///
 /// # Errors
 /// [`MissingLeaf`] when a leaf of a product that differs was not handed over.
-pub fn diff<'a>(from: &VersionView<'a>, to: &VersionView<'a>) -> Result<Diff, MissingLeaf> {
-    let side =
-        |view: &VersionView<'a>| Side { products: &view.root.products, retired: &view.root.retired, leaf: view.leaf };
-    let changes = changes_between(&side(from), &side(to))?;
-    let lifecycle = |view: &VersionView<'a>, product| (view.leaf)(product).map(|leaf| leaf.lifecycle);
+pub fn diff(from: &VersionView<'_>, to: &VersionView<'_>) -> Result<Diff, MissingLeaf> {
+    let (old, new) = (
+        |product: &ProductId| from.leaves.get(product).map(Arc::as_ref),
+        |product: &ProductId| to.leaves.get(product).map(Arc::as_ref),
+    );
+    let changes = changes_between(
+        &Side { products: &from.root.products, retired: &from.root.retired, leaf: &old },
+        &Side { products: &to.root.products, retired: &to.root.retired, leaf: &new },
+    )?;
+    let lifecycle = |view: &VersionView<'_>, product| view.leaves.get(product).map(|leaf| leaf.lifecycle);
     let lifecycles = changes.iter().filter_map(|change| {
         let product = &change.product_id;
         let (before, after) = (lifecycle(from, product), lifecycle(to, product));
