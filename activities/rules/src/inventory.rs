@@ -32,7 +32,7 @@ mod tombstone;
 mod verify;
 mod version;
 
-pub use catalog::{CatalogHistory, CatalogJson, Current, History, WriterStage};
+pub use catalog::{CatalogHistory, CatalogJson, Current, History, WriterStage, admit_base, check_committed};
 pub use change::{Change, EntryChange, EntrySummary, LeafChange, Mark, MissingLeaf, Side, changes_between};
 pub use decide::{LeavesNeeded, Needs, needs, verdict};
 pub use document::{Document, DocumentError, FormatVersion};
@@ -62,7 +62,7 @@ pub use tombstone::{expunged, retirable};
 pub use verify::{Stale, StepFinding, VersionFinding, Whole, check_step, check_version, structures_beside};
 pub use version::{
     By, Decision, EncodedLeaf, NextVersion, OwnWork, created_at, first_version, folded_in, next_version, plan,
-    refused_in,
+    refused_in, store_time,
 };
 
 /// The Inventory format that this writer writes, in roots and leaves (*catalog* §6.3, Versioning).
@@ -70,6 +70,10 @@ pub const INVENTORY_FORMAT: FormatVersion = FormatVersion { major: 1, minor: 2 }
 
 /// The canonical forms whose fingerprints this writer knows (*catalog* §6.5 item 3).
 pub const CANONICAL_FORMS: [&str; 1] = ["1"];
+
+/// How far a job's clock may be ahead of the store's (D33): the store tells whole seconds, and a machine that is off by
+/// more has no time service.
+pub const MAX_CLOCK_AHEAD_MS: i64 = 60 * 1000;
 
 /// How far a base version's `created_at` may be ahead of the writer's clock (*catalog* §6.6).
 pub const MAX_BASE_AHEAD_MS: i64 = 5 * 60 * 1000;

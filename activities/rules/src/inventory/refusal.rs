@@ -26,6 +26,48 @@ pub enum Refusal {
         /// Its version.
         found: FormatVersion,
     },
+    /// A catalog that expires without its `HISTORY` (*catalog* §6.1).
+    #[error(
+        "catalog §6.1: catalog.json is of format 2.x, and inventory/HISTORY is missing, so it is unknown which versions \
+         expired; expected both"
+    )]
+    HistoryMissing,
+    /// The epochs are not one (D15).
+    #[error(
+        "D15: a restore was not finished: catalog.json has restore epoch {catalog}, {}the newest version {head}; \
+         expected one epoch",
+        history.map_or_else(String::new, |history| format!("inventory/HISTORY {history}, "))
+    )]
+    UnfinishedRestore {
+        /// `catalog.json`'s epoch.
+        catalog: u64,
+        /// `HISTORY`'s epoch.
+        history: Option<u64>,
+        /// The newest version's epoch.
+        head: u64,
+    },
+    /// A number that expiry removed (*catalog* §6.6, D1).
+    #[error(
+        "catalog §6.6: version {seq} is not above version {expired_through}, through which versions expired, so its \
+         name could be used twice; expected a newer head"
+    )]
+    BaseExpired {
+        /// The version.
+        seq: Seq,
+        /// The highest version that expired.
+        expired_through: u64,
+    },
+    /// The job's clock runs ahead of the store's (*catalog* §6.4, D33).
+    #[error(
+        "catalog §6.4 (the release clock): this machine's clock reads {clock}, more than 60 s ahead of the store's, \
+         which reads {store}"
+    )]
+    ClockAhead {
+        /// This machine's clock.
+        clock: Instant,
+        /// The store's.
+        store: Instant,
+    },
     /// The base version is too far in the future (*catalog* §6.6).
     #[error(
         "catalog §6.6: the newest version was written at {base}, more than 5 minutes ahead of this clock, which reads \
@@ -315,6 +357,10 @@ impl Refusal {
     pub fn code(&self) -> &'static str {
         match self {
             Self::CatalogExpires { .. } => "catalog.expires",
+            Self::HistoryMissing => "catalog.history_missing",
+            Self::UnfinishedRestore { .. } => "catalog.unfinished_restore",
+            Self::BaseExpired { .. } => "catalog.base_expired",
+            Self::ClockAhead { .. } => "catalog.clock_ahead",
             Self::ClockBehind { .. } => "catalog.clock_behind",
             Self::NotFastForward { .. } => "catalog.not_fast_forward",
             Self::SchemaBehind { .. } => "catalog.schema_behind",
@@ -347,6 +393,12 @@ impl Refusal {
     pub fn fix(&self) -> String {
         match self {
             Self::CatalogExpires { .. } => "use a jobctl that supports history segments (catalog §6.9)".to_owned(),
+            Self::HistoryMissing => "restore inventory/HISTORY from a backup (catalog §10.3)".to_owned(),
+            Self::UnfinishedRestore { .. } => {
+                "finish the restore first: find its run (jobctl runs list) and resume it (jobctl runs resume RUN)".to_owned()
+            }
+            Self::BaseExpired { .. } => "look for the newest version and try again: jobctl inventory show".to_owned(),
+            Self::ClockAhead { .. } => "set this machine's clock, then resume the run".to_owned(),
             Self::ClockBehind { .. } => {
                 "set this machine's clock (or find out which machine's clock runs ahead), then resume the run"
                     .to_owned()

@@ -129,12 +129,15 @@ struct Held<'a> {
     is_part: bool,
 }
 
+/// Who holds which artefact.
+type Holders<'a> = BTreeMap<&'a str, Vec<Held<'a>>>;
+
 fn check_artefacts<'a>(
     leaves: &'a BTreeMap<ProductId, Arc<Leaf>>,
     records: &'a BTreeMap<EditionId, ArtefactRecords>,
     findings: &mut Vec<VersionFinding>,
 ) {
-    let (mut homes, mut data): (BTreeMap<&str, Vec<Held<'_>>>, BTreeMap<&str, Vec<Held<'_>>>) = Default::default();
+    let (mut homes, mut data) = (Holders::new(), Holders::new());
     for (product, leaf) in leaves {
         for entry in leaf.editions.iter().filter(|entry| counts(entry)) {
             let Ok(held) = records_of(product, entry, records) else { continue };

@@ -12,7 +12,7 @@ use super::leaf::Leaf;
 use super::operation::{Base, Done, Facts, Folded, Operation, Outcome, RefusedEdition, Times, Verdict};
 use super::refusal::Refusal;
 use super::root::{Event, EventKind, Producer, ProductRef, Root, Seq};
-use super::{INVENTORY_FORMAT, MAX_BASE_AHEAD_MS};
+use super::{INVENTORY_FORMAT, MAX_BASE_AHEAD_MS, MAX_CLOCK_AHEAD_MS};
 use crate::ids::{ProductId, Sha256Hex};
 use crate::instant::Instant;
 
@@ -96,6 +96,17 @@ pub fn created_at(base: &Root, now: Instant) -> Result<Instant, Box<Refusal>> {
         return Err(Box::new(Refusal::ClockBehind { base: base.created_at, now }));
     }
     Ok(now.max(base.created_at.plus_ms(1)))
+}
+
+/// The time that a decision goes by: the store's (*catalog* §6.4, D33). A clock that is behind waits on it.
+///
+/// # Errors
+/// [`Refusal::ClockAhead`] when the job's own clock is more than a minute ahead of it.
+pub fn store_time(store: Instant, clock: Instant) -> Result<Instant, Box<Refusal>> {
+    if clock > store.plus_ms(MAX_CLOCK_AHEAD_MS) {
+        return Err(Box::new(Refusal::ClockAhead { clock, store }));
+    }
+    Ok(store)
 }
 
 /// What `operation` makes of `base`, as documents. `restore_epoch` is `catalog.json`'s; `now` is the store's time.

@@ -38,7 +38,25 @@ fn of_documents() -> Vec<Refusal> {
     let side = |retired| Side { products: &two.root.products, retired, leaf: &none };
     let tombstone = Tombstone { product_id: product("p"), edition_id: edition(1), retired_at: noon() };
     let missing = changes_between(&side(&[]), &side(&[tombstone])).unwrap_err();
+    let history = |restore_epoch: u64, expired_through: u64| History {
+        format_version: FormatVersion { major: 1, minor: 0 },
+        catalog_id: catalog.catalog_id.clone(),
+        restore_epoch,
+        expired_through,
+        newest_segment: None,
+        newest_segment_sha256: None,
+        cleaned_through: None,
+        other: Map::new(),
+    };
+    admit_base(&catalog, Some(&history(0, 2)), &two.root).unwrap();
+    let ahead = |ms: i64| store_time(noon(), noon().plus_ms(ms));
+    assert_eq!(ahead(60_000).unwrap(), noon());
+    assert_eq!(ahead(-DAY).unwrap(), noon(), "a clock that is behind waits");
     vec![
+        err(admit_base(&catalog, None, &two.root)),
+        err(admit_base(&catalog, Some(&history(1, 0)), &two.root)),
+        err(check_committed(&catalog, Some(&history(0, 3)), &two.root)),
+        err(ahead(60_001)),
         err(catalog.admit_writer(WriterStage::One)),
         err(created_at(&two.root, Instant::from_ms(0))),
         Refusal::from(Root::decode(b"{}").unwrap_err()),

@@ -63,13 +63,13 @@ impl Step {
         let p = self.product();
         let schema = SCHEMAS[usize::from(self.b % 4 / 3)];
         let artefacts: &[(&str, &str, Option<&str>)] = match (p.as_str(), self.c % 8) {
-            ("s" | "t", 0..2) => &[("urn:home", "h1", None)],
-            ("s" | "t", 2..4) => &[("urn:home", "h2", None)],
+            ("s" | "t", 0 | 1) => &[("urn:home", "h1", None)],
+            ("s" | "t", 2 | 3) => &[("urn:home", "h2", None)],
             ("s" | "t", _) => &[],
             (_, 0) => &[("urn:home", "cut", Some("h1"))],
             (_, 1) => &[("urn:home", "cut", Some("h2")), ("urn:shared", "s1", None)],
             (_, 2) => &[("urn:home", "h1", None)],
-            (_, 3..5) => &[("urn:shared", "s2", None)],
+            (_, 3 | 4) => &[("urn:shared", "s2", None)],
             (_, _) => &[("urn:shared", "s1", None)],
         };
         let mut new = at_schema(holds(record(p.as_str(), n, None), artefacts), schema);
@@ -82,7 +82,7 @@ impl Step {
         new.content.value = Some(format!("content {}", self.c % 2));
         new.kind = if ["s", "t"].contains(&p.as_str()) { Kind::Structure } else { Kind::Data };
         if world.root.embargo {
-            new.release_at = (self.b % 3 > 0).then(|| world.now.plus_ms(i64::from(self.c) * 20));
+            new.release_at = (!self.b.is_multiple_of(3)).then(|| world.now.plus_ms(i64::from(self.c) * 20));
         }
         let waiting = self.entries(world).into_iter().find(|entry| entry.state == EntryState::Embargoed);
         if self.a > 200 {
