@@ -37,7 +37,7 @@ pub use change::{Change, EntryChange, EntrySummary, LeafChange, Mark, MissingLea
 pub use decide::{LeavesNeeded, Needs, needs, verdict};
 pub use document::{Document, DocumentError, FormatVersion};
 pub use from_manifest::artefact_records;
-pub use invariants::check_chain;
+pub use invariants::{Holder, Holders, check_chain, holders_in};
 pub use leaf::{ArtefactRecord, ArtefactRecords, EntryState, Kind, Leaf, LeafEntry, Lifecycle, SchemaVersion};
 pub use operation::{
     Base, ContentFingerprint, CorrectionFacts, Done, Facts, Folded, ManifestFacts, NewEntry, Operation, Outcome,

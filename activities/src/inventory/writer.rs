@@ -129,7 +129,7 @@ impl Writer {
         }
         let now = self.store.now()?;
         let leaves = self.leaves_for(head, operation)?;
-        let base = Base { root: &head.root, root_sha256: &head.root_sha256, leaves: &leaves };
+        let base = Base::whole(&head.root, &head.root_sha256, &leaves);
         let facts = self.facts(&base, operation, now)?;
         match plan(&base, head.root.restore_epoch, operation, &facts, by, now)? {
             Decision::Already(done) => self.already(head, head, done.mark).map(Some),
@@ -142,7 +142,8 @@ impl Writer {
         let fetch = |path: &str| self.store.get(path);
         match operation.leaves_needed() {
             LeavesNeeded::None => Ok(BTreeMap::new()),
-            LeavesNeeded::All => self.leaves.leaves(&fetch, &head.root),
+            // No index is kept of who holds which artefact, so every leaf is read.
+            LeavesNeeded::All | LeavesNeeded::Across(_) => self.leaves.leaves(&fetch, &head.root),
             LeavesNeeded::Of(products) => {
                 let named = products.into_iter().filter_map(|product| {
                     let sha256 = head.root.leaf_sha256(&product)?;

@@ -169,22 +169,24 @@ fn settle<'a>(start: Draft<'a>, mut left: Vec<Candidate<'_>>, mode: Mode) -> Res
 fn is_bystander(start: &Draft<'_>, candidate: &Candidate<'_>, refusal: &Refusal) -> Result<bool, Box<Refusal>> {
     let records = &start.facts.records;
     let holds = |product: Option<&ProductId>, kind: Kind, urn: &str, fingerprint: Option<&str>| {
-        for (holder, leaf) in start
-            .base
-            .leaves
-            .iter()
-            .filter(|(holder, leaf)| leaf.kind == kind && product.is_none_or(|product| product == *holder))
-        {
+        let fits = |print: &str| fingerprint.is_none_or(|fingerprint| fingerprint == print);
+        for (holder, leaf) in start.base.leaves.iter().filter(|(_, leaf)| leaf.kind == kind) {
             for entry in leaf.editions.iter().filter(|entry| entry.state == EntryState::Live) {
                 let record = records_of(holder, entry, records)?.get(urn);
-                if record.is_some_and(|record| {
-                    record.partial_of.is_none() && fingerprint.is_none_or(|print| record.fingerprint == print)
-                }) {
+                let full = record.filter(|record| record.partial_of.is_none() && fits(&record.fingerprint));
+                if full.is_some() && product.is_none_or(|product| product == holder) {
                     return Ok(true);
                 }
             }
         }
-        Ok(false)
+        let known = |product: &ProductId| start.base.leaves.contains_key(product);
+        let others = start.base.holders.map(|others| others.full(urn, &known)).unwrap_or_default();
+        Ok(others.iter().any(|other| {
+            other.is_live
+                && other.kind == kind
+                && fits(&other.fingerprint)
+                && product.is_none_or(|product| *product == other.product_id)
+        }))
     };
     if let Refusal::SharedArtefactDiffers { urn, found, .. } = refusal {
         holds(None, Kind::Data, urn, Some(found))

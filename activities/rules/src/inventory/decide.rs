@@ -60,7 +60,10 @@ pub enum LeavesNeeded {
     None,
     /// Those of these products.
     Of(BTreeSet<ProductId>),
-    /// All of them: editions come in, and the structure rules look across products.
+    /// Those of these products; and since editions come in, for which the structure rules look across products, either
+    /// all others too or [`Base::holders`].
+    Across(BTreeSet<ProductId>),
+    /// All of them.
     All,
 }
 
@@ -76,13 +79,18 @@ impl Operation {
             | Self::Reinstate { product_id, .. }
             | Self::Reschedule { product_id, .. }
             | Self::SetLifecycle { product_id, .. } => LeavesNeeded::Of(BTreeSet::from([product_id.clone()])),
-            Self::Record(_)
-            | Self::Fold(_)
-            | Self::Release(_)
-            | Self::Rollback { .. }
-            | Self::Retire { .. }
-            | Self::SupersedeSchema { .. }
-            | Self::Correct { .. } => LeavesNeeded::All,
+            Self::Record(new) => LeavesNeeded::Across(BTreeSet::from([new.product_id.clone()])),
+            Self::Rollback { product_id, .. } => LeavesNeeded::Across(BTreeSet::from([product_id.clone()])),
+            Self::Fold(inbox) => {
+                LeavesNeeded::Across(inbox.iter().map(|found| found.pending.product_id.clone()).collect())
+            }
+            Self::Release(Release::Products(products)) => LeavesNeeded::Across(products.clone()),
+            Self::Release(Release::Editions(editions)) => {
+                LeavesNeeded::Across(editions.iter().map(|(product, _)| product.clone()).collect())
+            }
+            Self::Release(Release::Due) | Self::Retire { .. } | Self::SupersedeSchema { .. } | Self::Correct { .. } => {
+                LeavesNeeded::All
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use serde_json::Map;
 
 use super::INVENTORY_FORMAT;
 use super::change::Mark;
-use super::invariants::{Structures, check_chain};
+use super::invariants::{Around, Structures, check_chain};
 use super::leaf::{EntryState, Leaf, LeafEntry};
 use super::operation::{Base, Facts, Outcome, Record, Times};
 use super::refusal::{Refusal, TransitionRefusal};
@@ -143,7 +143,7 @@ impl<'a> Draft<'a> {
         self.retired.get_or_insert_with(|| self.base.root.retired.clone())
     }
 
-    /// Every leaf of the version that is being made.
+    /// Every leaf at hand of the version that is being made.
     pub(super) fn after(&self) -> BTreeMap<&ProductId, &Leaf> {
         let mut after: BTreeMap<_, _> = self.base.leaves.iter().map(|(id, leaf)| (id, leaf.as_ref())).collect();
         after.extend(&self.leaves);
@@ -166,9 +166,13 @@ impl<'a> Draft<'a> {
         &self,
         editions: &[(ProductId, EditionId)],
     ) -> Result<Vec<Option<Box<Refusal>>>, Box<Refusal>> {
+        if editions.is_empty() {
+            return Ok(Vec::new());
+        }
         let after = self.after();
         let incoming: Vec<_> = editions.iter().map(|(product, edition)| (product, edition)).collect();
-        let structures = Structures::over(&after, &incoming, &self.facts.records)?;
+        let around = Around { leaves: &after, others: self.base.holders, records: &self.facts.records };
+        let structures = Structures::over(&around, &incoming)?;
         let check = |(product, edition): &(ProductId, EditionId)| {
             let found = after.get(product).and_then(|leaf| Some((*leaf, leaf.entry(edition)?)));
             found.and_then(|(leaf, entry)| structures.check(leaf, entry).err())

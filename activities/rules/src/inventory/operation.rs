@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::change::{Change, Mark};
+use super::invariants::Holders;
 use super::leaf::{ArtefactRecords, EntryState, Kind, Leaf, LeafEntry, Lifecycle, SchemaVersion};
 use super::pending::PendingRegistration;
 use super::refusal::Refusal;
@@ -280,11 +281,19 @@ pub struct Base<'a> {
     pub root: &'a Root,
     /// The SHA-256 of the root's stored bytes.
     pub root_sha256: &'a Sha256Hex,
-    /// Its leaves.
+    /// Its leaves: those that the operation needs, by [`Operation::leaves_needed`](super::LeavesNeeded).
     pub leaves: &'a BTreeMap<ProductId, Arc<Leaf>>,
+    /// Who holds which artefact, where `leaves` are not all.
+    pub holders: Option<&'a dyn Holders>,
 }
 
 impl<'a> Base<'a> {
+    /// The base version with every leaf at hand.
+    #[must_use]
+    pub fn whole(root: &'a Root, root_sha256: &'a Sha256Hex, leaves: &'a BTreeMap<ProductId, Arc<Leaf>>) -> Self {
+        Self { root, root_sha256, leaves, holders: None }
+    }
+
     /// The leaf of `product`.
     #[must_use]
     pub fn leaf(&self, product: &ProductId) -> Option<&'a Leaf> {

@@ -142,7 +142,7 @@ pub fn rebuild_inventory(
     let kind = EventKind::Restore;
     let root = first_root(restore_epoch, asked.embargo, kind, None, by, now);
     let (root_sha256, leaves) = (Sha256Hex::of(&root.encode()?), BTreeMap::new());
-    let base = Base { root: &root, root_sha256: &root_sha256, leaves: &leaves };
+    let base = Base::whole(&root, &root_sha256, &leaves);
     let mut draft = Draft::new(&base, facts, Times { now, at: now });
 
     let mut products: BTreeMap<&ProductId, Vec<&Record>> = BTreeMap::new();

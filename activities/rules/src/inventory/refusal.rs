@@ -395,7 +395,8 @@ impl Refusal {
             Self::CatalogExpires { .. } => "use a jobctl that supports history segments (catalog §6.9)".to_owned(),
             Self::HistoryMissing => "restore inventory/HISTORY from a backup (catalog §10.3)".to_owned(),
             Self::UnfinishedRestore { .. } => {
-                "finish the restore first: find its run (jobctl runs list) and resume it (jobctl runs resume RUN)".to_owned()
+                "finish the restore first: find its run (jobctl runs list) and resume it (jobctl runs resume RUN)"
+                    .to_owned()
             }
             Self::BaseExpired { .. } => "look for the newest version and try again: jobctl inventory show".to_owned(),
             Self::ClockAhead { .. } => "set this machine's clock, then resume the run".to_owned(),
