@@ -7,6 +7,7 @@ use super::operation::{Base, Facts, Record, RefusedEdition, Times};
 use super::record::{Asked, admit, check_entry_manifest, check_fast_forward};
 use super::refusal::Refusal;
 use crate::ids::{EditionId, ProductId};
+use crate::instant::Instant;
 
 /// What is to be done with an edition.
 #[derive(Clone, Copy)]
@@ -38,10 +39,10 @@ impl<'a> Candidate<'a> {
     }
 
     /// What the edition is asked by itself.
-    fn admit(&self, base: &Base<'_>, facts: &Facts) -> Result<(), Box<Refusal>> {
+    fn admit(&self, base: &Base<'_>, facts: &Facts, now: Instant) -> Result<(), Box<Refusal>> {
         match self.action {
-            Action::Record(record) => admit(base, record, facts, false),
-            Action::Register(record) => admit(base, record, facts, true),
+            Action::Record(record) => admit(base, record, facts, now, false),
+            Action::Register(record) => admit(base, record, facts, now, true),
             Action::Release => {
                 let leaf = base.leaf(&self.product);
                 let Some(entry) = leaf.and_then(|leaf| leaf.entry(&self.edition)) else { return Ok(()) };
@@ -102,7 +103,7 @@ impl<'a> Batch<'a> {
         let mut refused = Vec::new();
         let mut admitted = Vec::with_capacity(candidates.len());
         for candidate in candidates {
-            match candidate.admit(base, facts) {
+            match candidate.admit(base, facts, times.now) {
                 Ok(()) => admitted.push(candidate),
                 Err(refusal) if mode == Mode::AllOrNone => return Err(refusal),
                 Err(refusal) => refused.push(RefusedEdition::of(&candidate.product, &candidate.edition, &refusal)),

@@ -23,7 +23,7 @@ pub fn verdict(base: &Base<'_>, operation: &Operation, facts: &Facts, times: Tim
         Operation::Record(new) => record::record(base, new, facts, times),
         Operation::Fold(inbox) => record::fold(base, inbox, facts, times),
         Operation::Release(selection) => release::release(base, selection, facts, times),
-        Operation::Rollback { product_id, moves } => rollback::rollback(base, product_id, moves, facts, times),
+        Operation::Rollback(products) => rollback::rollback(base, products, facts, times),
         Operation::Cancel { product_id, edition_id } => rollback::cancel(base, product_id, edition_id, facts, times),
         Operation::WithdrawLive { product_id, if_live } => {
             rollback::withdraw_live(base, product_id, if_live, facts, times)
@@ -80,7 +80,7 @@ impl Operation {
             | Self::Reschedule { product_id, .. }
             | Self::SetLifecycle { product_id, .. } => LeavesNeeded::Of(BTreeSet::from([product_id.clone()])),
             Self::Record(new) => LeavesNeeded::Across(BTreeSet::from([new.product_id.clone()])),
-            Self::Rollback { product_id, .. } => LeavesNeeded::Across(BTreeSet::from([product_id.clone()])),
+            Self::Rollback(products) => LeavesNeeded::Across(products.keys().cloned().collect()),
             Self::Fold(inbox) => {
                 LeavesNeeded::Across(inbox.iter().map(|found| found.pending.product_id.clone()).collect())
             }
@@ -122,8 +122,11 @@ pub fn needs(base: &Base<'_>, operation: &Operation, facts: &Facts, now: Instant
             }
         }
         Operation::Release(selection) => needs.release(base, selection, now),
-        Operation::Rollback { product_id, moves } => {
-            needs.manifests.extend(moves.iter().filter_map(|step| Some((product_id.clone(), step.to.clone()?))));
+        Operation::Rollback(products) => {
+            for (product, moves) in products {
+                let targets = moves.iter().filter_map(|step| step.to.clone());
+                needs.manifests.extend(targets.map(|to| (product.clone(), to)));
+            }
         }
         Operation::Reinstate { product_id, entry } => {
             let edition = (product_id.clone(), entry.edition_id.clone());

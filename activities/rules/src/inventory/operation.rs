@@ -138,14 +138,10 @@ pub enum Operation {
     Fold(Vec<Registration>),
     /// Release embargoed editions.
     Release(Release),
-    /// Take back all live editions of a product and make earlier ones live (D22). The moves come from
-    /// [`rollback_moves`](super::rollback_moves).
-    Rollback {
-        /// The product.
-        product_id: ProductId,
-        /// One move a live edition.
-        moves: Vec<RollbackMove>,
-    },
+    /// Take back all live editions of each product and make earlier ones live (D22), one move a live edition; the moves
+    /// come from [`rollback_moves`](super::rollback_moves). Products that share a changed artefact, or a structure
+    /// product and what was cut from it, go back in one version.
+    Rollback(BTreeMap<ProductId, Vec<RollbackMove>>),
     /// Cancel an embargoed edition.
     Cancel {
         /// The product.
@@ -228,7 +224,7 @@ impl Operation {
         match self {
             Self::Record(_) | Self::Fold(_) | Self::SetLifecycle { .. } => EventKind::Seal,
             Self::Release(_) | Self::SupersedeSchema { .. } => EventKind::Release,
-            Self::Rollback { .. } => EventKind::Rollback,
+            Self::Rollback(_) => EventKind::Rollback,
             Self::Cancel { .. } | Self::WithdrawLive { .. } | Self::Supersede { .. } => EventKind::Withdraw,
             Self::Reinstate { .. } => EventKind::Reinstate,
             Self::Retire { .. } => EventKind::Retire,

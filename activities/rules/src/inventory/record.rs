@@ -177,7 +177,13 @@ fn check_registration(
 }
 
 /// What a new edition is asked by itself, before it is put into a version.
-pub(super) fn admit(base: &Base<'_>, new: &Record, facts: &Facts, registered: bool) -> Result<(), Box<Refusal>> {
+pub(super) fn admit(
+    base: &Base<'_>,
+    new: &Record,
+    facts: &Facts,
+    now: Instant,
+    registered: bool,
+) -> Result<(), Box<Refusal>> {
     let leaf = base.leaf(&new.product_id);
     check_manifest(new, facts)?;
     if let Some(leaf) = leaf {
@@ -191,7 +197,8 @@ pub(super) fn admit(base: &Base<'_>, new: &Record, facts: &Facts, registered: bo
         embargoed: false,
     };
     check_fast_forward(leaf, &asked)?;
-    if let (false, Some(release_at)) = (base.root.embargo, new.release_at) {
+    // A time that has come is no reason to wait.
+    if let (false, Some(release_at)) = (base.root.embargo, new.release_at.filter(|at| *at > now)) {
         let (product, edition) = (new.product_id.clone(), new.entry.edition_id.clone());
         return Err(Box::new(Refusal::ReleaseAtWithoutEmbargo { product, edition, release_at }));
     }

@@ -458,7 +458,7 @@ impl Refusal {
             Self::SharedArtefactDiffers { product, other, .. } => {
                 format!(
                     "release both with the same artefact in one version (jobctl run release --product {product} \
-                     --product {other}), or give it a new version"
+                     --product {other}; a rollback takes several products, too), or give it a new version"
                 )
             }
             Self::TwoHomes { product, home, urn, .. } => format!(

@@ -88,21 +88,27 @@ fn check_if_live(leaf: &Leaf, expected: &BTreeSet<EditionId>) -> Result<(), Box<
     .into())
 }
 
-/// A rollback: conditional, forward, all live schema versions at once.
+/// A rollback: conditional, forward, all live schema versions of each product at once.
 pub(super) fn rollback(
     base: &Base<'_>,
-    product: &ProductId,
-    moves: &[RollbackMove],
+    products: &BTreeMap<ProductId, Vec<RollbackMove>>,
     facts: &Facts,
     times: Times,
 ) -> Result<Verdict, Box<Refusal>> {
     let mut draft = Draft::new(base, facts, times);
+    for (product, moves) in products {
+        take_back(&mut draft, product, moves)?;
+    }
+    Ok(Verdict::Change(Box::new(draft.finish(Some(Mark::Live))?)))
+}
+
+fn take_back(draft: &mut Draft<'_>, product: &ProductId, moves: &[RollbackMove]) -> Result<(), Box<Refusal>> {
     let leaf = draft.leaf(product)?.clone();
     let from: BTreeSet<_> = moves.iter().map(|step| step.from.clone()).collect();
-    if leaf.live().next().is_none() {
+    let live: Vec<_> = leaf.live().map(|entry| entry.edition_id.clone()).collect();
+    if live.is_empty() {
         return Err(TransitionRefusal::NothingLive { product: product.clone() }.into());
     }
-    let live: Vec<_> = leaf.live().map(|entry| entry.edition_id.clone()).collect();
     let part_of_live = from.len() < live.len() && from.iter().all(|edition| live.contains(edition));
     if part_of_live || from.len() != moves.len() {
         let moves = moves.iter().map(|step| step.from.clone()).collect();
@@ -121,10 +127,10 @@ pub(super) fn rollback(
             let (to, schema) = (to.clone(), target.schema_version);
             return Err(TransitionRefusal::RollbackSchema { product: product.clone(), to, schema, live }.into());
         }
-        check_entry_manifest(product, &target, facts)?;
+        check_entry_manifest(product, &target, draft.facts)?;
         draft.set_state(product, to, EntryState::Live)?;
     }
-    Ok(Verdict::Change(Box::new(draft.finish(Some(Mark::Live))?)))
+    Ok(())
 }
 
 /// Cancels an embargoed edition.

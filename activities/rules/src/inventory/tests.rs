@@ -312,12 +312,12 @@ fn release(products: &[&str]) -> Operation {
 
 fn rollback(world: &World, p: &str, to: &[u64]) -> Operation {
     let moves = rollback_moves(&world.leaves[&product(p)], &ids(to)).unwrap();
-    Operation::Rollback { product_id: product(p), moves }
+    Operation::Rollback(BTreeMap::from([(product(p), moves)]))
 }
 
 fn moves(p: &str, moves: &[(u64, Option<u64>)]) -> Operation {
     let step = |(from, to): &(u64, Option<u64>)| RollbackMove { from: edition(*from), to: to.map(edition) };
-    Operation::Rollback { product_id: product(p), moves: moves.iter().map(step).collect() }
+    Operation::Rollback(BTreeMap::from([(product(p), moves.iter().map(step).collect())]))
 }
 
 fn cancel(p: &str, n: u64) -> Operation {

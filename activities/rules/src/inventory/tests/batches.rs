@@ -259,6 +259,37 @@ fn a_fold_takes_a_structure_edition_and_what_was_cut_from_it_together() {
 }
 
 #[test]
+fn a_registration_on_another_base_is_no_rival_and_fails_alone() {
+    let mut world = live(vec![record("p", 1, None)]);
+    let inbox = fold(&mut world, &[record("p", 2, Some(1)), record("p", 3, None)]);
+    assert_eq!(codes(&world.act(&inbox)), [("p", "catalog.not_fast_forward")]);
+    assert_eq!(world.state("p", 2), Some(EntryState::Embargoed));
+}
+
+#[test]
+fn a_decision_asks_for_what_it_needs_and_for_no_more() {
+    let mut world = live(vec![record("p", 1, None), record("q", 2, None)]);
+    world.publish(due(3, &[], "p", Some(1)));
+    let mut old = world.leaves[&product("q")].as_ref().clone();
+    old.editions[0].artefacts = None;
+    world.leaves.insert(product("q"), Arc::new(old));
+    let asked = |operation: &Operation| needs(&world.base(), operation, &Facts::default(), world.now);
+    let release = asked(&DUE);
+    assert_eq!((release.manifests, release.records), (one("p", 3), one("q", 2)));
+    assert_eq!(asked(&cancel("p", 3)), Needs::default());
+    assert_eq!(asked(&Operation::Embargo(false)), Needs::default());
+    assert_eq!(asked(&reinstate(&world, "p", 1)).files, one("p", 1));
+    assert_eq!(asked(&retire("p", 1)), Needs::default(), "nobody cites a data edition");
+    let back = Operation::Rollback(BTreeMap::from([(
+        product("q"),
+        vec![RollbackMove { from: edition(9), to: Some(edition(2)) }],
+    )]));
+    assert_eq!((asked(&back).manifests, asked(&back).records), (one("q", 2), one("q", 2)));
+    assert_eq!(cancel("p", 3).leaves_needed(), LeavesNeeded::Of(BTreeSet::from([product("p")])));
+    assert_eq!(Operation::Embargo(true).leaves_needed(), LeavesNeeded::None);
+}
+
+#[test]
 fn with_the_embargo_off_a_fold_makes_live() {
     let mut world = World::new(false);
     let inbox = fold(&mut world, &[record("p", 1, None), structure("s", 2, None, &[("urn:cl", "f1", None)])]);

@@ -49,6 +49,33 @@ fn without_its_base_a_rollback_goes_to_the_edition_that_was_superseded_last() {
     world.publish(record("p", 5, Some(1)));
     world.act(&retire("p", 1));
     assert_eq!(rollback(&world, "p", &[]), moves("p", &[(5, Some(3))]));
+    // With its base it goes there, though another one was superseded later, by coming back.
+    world.act(&reinstate(&world, "p", 1));
+    world.act(&retire("p", 2));
+    world.act(&reinstate(&world, "p", 2));
+    assert_eq!(rollback(&world, "p", &[]), moves("p", &[(5, Some(1))]));
+}
+
+#[test]
+fn products_that_changed_together_go_back_together() {
+    let mut world = World::new(false);
+    world.publish(structure("s", 1, None, &[("urn:cl", "f1", None)]));
+    world.publish(holds(record("p", 2, None), &[("urn:cl", "cut", Some("f1")), ("urn:x", "g1", None)]));
+    world.publish(holds(record("q", 3, None), &[("urn:x", "g1", None)]));
+    world.act(&Operation::Embargo(true));
+    world.publish(structure("s", 4, Some(1), &[("urn:cl", "f2", None)]));
+    world.publish(holds(record("p", 5, Some(2)), &[("urn:cl", "cut", Some("f2")), ("urn:x", "g2", None)]));
+    world.publish(holds(record("q", 6, Some(3)), &[("urn:x", "g2", None)]));
+    world.act(&release(&["s", "p", "q"]));
+    let refusal = world.no(&rollback(&world, "q", &[]));
+    assert_eq!(refusal.code(), "catalog.shared_artefact_differs");
+    let all = ["s", "p", "q"].map(|p| {
+        let Operation::Rollback(moves) = rollback(&world, p, &[]) else { unreachable!() };
+        moves
+    });
+    world.act(&Operation::Rollback(all.into_iter().flatten().collect()));
+    assert_eq!([("s", 1), ("p", 2), ("q", 3)].map(|(p, n)| world.state(p, n).unwrap()), [Live; 3]);
+    assert_eq!([("s", 4), ("p", 5), ("q", 6)].map(|(p, n)| world.state(p, n).unwrap()), [Withdrawn; 3]);
 }
 
 #[test]

@@ -86,7 +86,7 @@ fn of_records() -> Vec<Refusal> {
         refuse(at_schema(record("p", 5, None), "2.40")),
         refuse(Record { content: form, ..record("p", 6, Some(2)) }),
         refuse(Record { kind: Kind::Structure, ..record("p", 7, Some(2)) }),
-        refuse(Record { release_at: Some(noon()), ..record("p", 8, Some(2)) }),
+        refuse(Record { release_at: Some(noon().plus_ms(DAY)), ..record("p", 8, Some(2)) }),
         refuse(holds(record("q", 9, None), &[("urn:cl", "cut", Some("f1"))])),
     ];
     world.act(&set_lifecycle("p", Lifecycle::Final));

@@ -118,7 +118,12 @@ impl Step {
                 let to = if self.c.is_multiple_of(2) { BTreeSet::new() } else { BTreeSet::from([edition_id.clone()]) };
                 let moves = world.leaves.get(&p).and_then(|leaf| rollback_moves(leaf, &to).ok());
                 let any = || vec![RollbackMove { from: self.edition(world, self.c), to: Some(edition_id.clone()) }];
-                Operation::Rollback { moves: moves.unwrap_or_else(any), product_id: p }
+                let mut products = BTreeMap::from([(p.clone(), moves.unwrap_or_else(any))]);
+                // Sometimes its home with it.
+                let home = world.leaves.get(&product("s")).filter(|_| self.b.is_multiple_of(3));
+                products
+                    .extend(home.and_then(|leaf| Some((product("s"), rollback_moves(leaf, &BTreeSet::new()).ok()?))));
+                Operation::Rollback(products)
             }
             17 => Operation::Cancel { product_id: p, edition_id },
             18 => {

@@ -148,8 +148,10 @@ fn a_product_stays_what_it_is() {
 #[test]
 fn a_time_of_release_needs_an_embargo() {
     let world = World::new(false);
-    let new = Record { release_at: Some(noon()), ..record("p", 1, None) };
-    assert_eq!(world.refuse(&new).code(), "catalog.release_at_without_embargo");
+    let at = |ms: i64| Record { release_at: Some(world.now.plus_ms(ms)), ..record("p", 1, None) };
+    assert_eq!(world.refuse(&at(1)).code(), "catalog.release_at_without_embargo");
+    let Decision::Write(version) = world.plan(&at(0), &facts(&at(0))).unwrap() else { panic!("nothing to write") };
+    assert_eq!(version.mark, Some(Mark::Live), "its time has come");
 }
 
 #[test]
@@ -376,7 +378,7 @@ fn a_refusal_names_its_rule_and_what_to_do() {
     let world = World::new(false);
     let refusals = [
         world.refuse(&record("p", 1, Some(2))),
-        world.refuse(&Record { release_at: Some(noon()), ..record("p", 1, None) }),
+        world.refuse(&Record { release_at: Some(noon().plus_ms(1)), ..record("p", 1, None) }),
         world.refuse(&holds(record("p", 1, None), &[("urn:x", "f", Some("g"))])),
         *created_at(&world.root, Instant::from_ms(0)).unwrap_err(),
     ];
