@@ -6,6 +6,7 @@ mod properties;
 mod queries;
 mod refusals;
 mod repairs;
+mod roundtrip;
 mod schemas;
 mod segments;
 mod sequences;
