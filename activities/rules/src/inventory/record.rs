@@ -1,5 +1,7 @@
 //! Recording sealed editions, one or the inbox's (*catalog* §6.4, §11.2, D10, D19–D21), and what it asks of each.
 
+use std::collections::BTreeSet;
+
 use super::CANONICAL_FORMS;
 use super::batch::{Action, Batch, Candidate, Mode};
 use super::change::Mark;
@@ -49,9 +51,11 @@ pub(super) fn fold(
 ) -> Result<Verdict, Box<Refusal>> {
     let mut refused: Vec<RefusedEdition> = Vec::new();
     let mut fresh: Vec<(&Registration, &Record)> = Vec::new();
+    let mut seen = BTreeSet::new();
     for registration in inbox {
         let pending = &registration.pending;
-        if knows(base, &pending.product_id, &pending.edition_id).is_some() {
+        let again = !seen.insert((&pending.product_id, &pending.edition_id));
+        if again || knows(base, &pending.product_id, &pending.edition_id).is_some() {
             continue;
         }
         let checked = match &registration.record {

@@ -261,7 +261,8 @@ fn a_fold_takes_a_structure_edition_and_what_was_cut_from_it_together() {
 #[test]
 fn a_registration_on_another_base_is_no_rival_and_fails_alone() {
     let mut world = live(vec![record("p", 1, None)]);
-    let inbox = fold(&mut world, &[record("p", 2, Some(1)), record("p", 3, None)]);
+    let right = record("p", 2, Some(1));
+    let inbox = fold(&mut world, &[right.clone(), record("p", 3, None), right]);
     assert_eq!(codes(&world.act(&inbox)), [("p", "catalog.not_fast_forward")]);
     assert_eq!(world.state("p", 2), Some(EntryState::Embargoed));
 }
