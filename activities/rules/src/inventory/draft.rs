@@ -124,7 +124,7 @@ impl<'a> Draft<'a> {
         if let Some(lifecycle) = new.lifecycle {
             leaf.lifecycle = lifecycle;
         }
-        leaf.insert(new.entry.clone().into_entry(EntryState::Embargoed, at, new.release_at.filter(|_| embargo)));
+        leaf.insert(new.entry.clone().into_entry(EntryState::Embargoed, at, new.release_at));
         let edition = &new.entry.edition_id;
         if embargo {
             self.comes_in(product, edition);

@@ -193,6 +193,24 @@ fn two_editions_for_one_place_are_both_refused_and_the_others_released() {
 }
 
 #[test]
+fn editions_of_two_schema_versions_are_released_together() {
+    let mut world = live(vec![at_schema(record("p", 1, None), "2.51")]);
+    world.publish(at_schema(due(2, &[], "p", Some(1)), "2.51"));
+    world.publish(at_schema(due(3, &[], "p", Some(1)), "2.52"));
+    assert_eq!(world.act(&DUE), []);
+    use EntryState::{Live, Superseded};
+    assert_eq!([1, 2, 3].map(|n| world.state("p", n).unwrap()), [Superseded, Live, Live]);
+}
+
+#[test]
+fn a_release_knows_the_canonical_form_of_what_it_releases() {
+    let mut world = live(vec![]);
+    world.publish(due(1, &[], "p", None));
+    world.sealed.get_mut(&edition(1)).unwrap().content.canonical_form = "2".to_owned();
+    assert_eq!(codes(&world.act(&DUE)), [("p", "catalog.canonical_form")]);
+}
+
+#[test]
 fn a_release_after_a_rollback_names_the_withdrawn_base_and_the_fix() {
     let mut world = World::new(false);
     world.publish(record("p", 1, None));

@@ -209,6 +209,10 @@ fn a_rebuild_is_held_to_every_rule() {
         [holds(record("p", 1, None), &[("urn:x", "f1", None)]), holds(record("q", 2, None), &[("urn:x", "f2", None)])];
     let shared = rebuild(&Remains::default(), &shared, false, Some(0)).unwrap_err();
     assert_eq!(shared.code(), "catalog.shared_artefact_differs");
+    let asked = RebuildAsked { embargo: false, lost_through: Some(0) };
+    let sealed = [record("p", 1, None)];
+    let unread = rebuild_inventory(&catalog(), &Remains::default(), &sealed, asked, &Facts::default(), &by(), noon());
+    assert_eq!(unread.unwrap_err().code(), "catalog.manifest_missing");
     let paths = ["inventory/HISTORY", "inventory/leaves/x.json", "history/0/x.jsonl"].map(ToOwned::to_owned);
     assert_eq!(tells_history(&BTreeSet::from(paths)), ["history/0/x.jsonl", "inventory/HISTORY"]);
     let expires = CatalogJson {
@@ -216,7 +220,6 @@ fn a_rebuild_is_held_to_every_rule() {
         history: Some(CatalogHistory { since_seq: Seq::FIRST }),
         ..catalog()
     };
-    let asked = RebuildAsked { embargo: false, lost_through: Some(0) };
     let refusal =
         rebuild_inventory(&expires, &Remains::default(), &[], asked, &Facts::default(), &by(), noon()).unwrap_err();
     assert_eq!(refusal.code(), "catalog.inventory_remains");

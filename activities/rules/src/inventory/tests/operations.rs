@@ -268,6 +268,10 @@ fn an_old_schema_is_superseded_where_a_newer_one_is_live() {
     assert_eq!([("p", 1), ("q", 3), ("r", 5)].map(|(p, n)| world.state(p, n).unwrap()), [Superseded, Superseded, Live]);
     assert_eq!(world.root.event.kind, EventKind::Release);
     world.is_done(&supersede_schema("2.51", Some(&["p", "q"])));
+    // Nothing newer than the newest.
+    assert_eq!(world.no(&supersede_schema("2.52", Some(&["p"]))).code(), "catalog.no_newer_schema");
+    published(&mut world, "p", 6, Some(2), "2.53");
+    assert_eq!(world.no(&supersede_schema("2.53", Some(&["p"]))).code(), "catalog.no_newer_schema");
     // And it may be rolled back to no more, since nothing is live at it.
     let refusal = rollback_moves(&world.leaves[&product("p")], &ids(&[1])).unwrap_err();
     assert_eq!(refusal.code(), "catalog.rollback_schema");

@@ -201,6 +201,10 @@ fn a_version_that_does_not_follow_is_found_out() {
     one(check(&|root| root.created_at = base.created_at), "or later");
     one(check(&|root| root.changes = Some(vec![])), "first at product p");
     one(check(&|root| root.seq = root.seq.next()), "follows version");
+    let raised = Root { restore_epoch: 5, ..base.clone() };
+    let below = Whole { root: &raised, root_sha256: base_sha256, leaves: base_leaves };
+    let new = Whole { root: &world.root, root_sha256: &world.root_sha256, leaves: &world.leaves };
+    assert!(matches!(check_step(&below, &new).as_slice(), [StepFinding::Epoch { found: 0, base: 5, .. }]));
     one(check(&|root| root.previous_inventory = Some(Seq::FIRST)), "built from");
     assert_eq!(
         check(&|root| {

@@ -49,6 +49,10 @@ fn of_documents() -> Vec<Refusal> {
         other: Map::new(),
     };
     admit_base(&catalog, Some(&history(0, 2)), &two.root).unwrap();
+    let one = CatalogJson::new(catalog.catalog_id.clone());
+    admit_base(&one, None, &two.root).unwrap();
+    let other_epoch = Root { restore_epoch: 1, ..two.root.clone() };
+    assert_eq!(err(admit_base(&one, None, &other_epoch)).code(), "catalog.unfinished_restore");
     let ahead = |ms: i64| store_time(noon(), noon().plus_ms(ms));
     assert_eq!(ahead(60_000).unwrap(), noon());
     assert_eq!(ahead(-DAY).unwrap(), noon(), "a clock that is behind waits");
@@ -250,6 +254,12 @@ fn of_heads() -> Vec<Refusal> {
         err(repair_head(seq(3), seq(2), Some(newer.as_bytes()), &[])),
         err(repair_head(seq(5), seq(3), Some(b""), &[])),
         err(repair_head(seq(3), seq(4), Some(b""), &[(seq(4), RootFound::Valid)])),
+        err(repair_head(
+            seq(3),
+            seq(2),
+            Some(b""),
+            &[(seq(4), RootFound::Newer(FormatVersion { major: 2, minor: 0 }))],
+        )),
     ]
 }
 
