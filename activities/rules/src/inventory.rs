@@ -30,6 +30,7 @@ mod settings;
 mod tests;
 mod tombstone;
 mod verify;
+mod verify_entry;
 mod version;
 
 pub use catalog::{CatalogHistory, CatalogJson, Current, History, WriterStage, admit_base, check_committed};
@@ -60,6 +61,7 @@ pub use root::{Event, EventKind, Producer, ProductRef, Root, Seq, Tombstone};
 pub use segment::{MAX_SEGMENT_BYTES, MAX_SEGMENT_LINES, Segment, SegmentHeader, SegmentKind, SegmentLine};
 pub use tombstone::{expunged, retirable};
 pub use verify::{Stale, StepFinding, VersionFinding, Whole, check_step, check_version, structures_beside};
+pub use verify_entry::{EntryFinding, check_entry};
 pub use version::{
     By, Decision, EncodedLeaf, NextVersion, OwnWork, created_at, first_version, folded_in, next_version, plan,
     refused_in, store_time,

@@ -247,3 +247,49 @@ fn refusals_and_expunged_editions_are_read_as_they_stand() {
     assert_eq!(refused_in(&world.root), []);
     assert_eq!(expunged(&world.root), ids(&[7, 8]));
 }
+
+#[test]
+fn an_entry_is_held_against_its_manifest_field_by_field() {
+    let sha = |text: &str| Sha256Hex::of(text.as_bytes());
+    let urn = |class: &str, id: &str| format!("urn:sdmx:org.sdmx.infomodel.x.{class}=STC:{id}(1.0)");
+    let manifest = json!({
+        "format_version": "3.0", "product_id": "p", "edition_id": edition(2), "previous": edition(1),
+        "created_at": "2026-10-09T12:30:00.000000Z", "producer": {"name": "n", "version": "v"},
+        "sdmxlib_version": "0", "schema_version": "2.52", "duckdb_version": "1.5.5", "duckdb_storage_version": 68,
+        "ducklake_version": null, "ducklake_spec_version": null, "data_path": "../data/",
+        "files": [{"path": "metadata.duckdb", "size": 9, "root": "edition", "tier": "required",
+                   "digests": {"sha256": sha("m"), "md5": "0".repeat(32), "crc32c": "00000000"}}],
+        "bindings": [],
+        "artefacts": [{"urn": urn("Codelist", "CL"), "stability": "semantic", "partial": false, "fingerprint": sha("f")}],
+        "canonical_form": "1",
+    });
+    let mut manifest: crate::manifest::Manifest = serde_json::from_value(manifest).unwrap();
+    manifest.content_fingerprint = Some(manifest.computed_content_fingerprint());
+    let bytes = manifest.encode();
+    let new = NewEntry::from_manifest(&manifest, Sha256Hex::of(&bytes)).unwrap();
+    let good = new.into_entry(EntryState::Live, noon(), None);
+    let check = |entry: &LeafEntry| check_entry(&product("p"), entry, Some(&bytes));
+    assert_eq!(check(&good), []);
+    let old = LeafEntry { artefacts: None, dataflows: None, pull_bytes: None, ..good.clone() };
+    assert_eq!(check(&old), [], "an entry of an older writer");
+    let fields = |entry: LeafEntry| {
+        let field = |finding: EntryFinding| match finding {
+            EntryFinding::Field { field, .. } => field,
+            other => panic!("{other}"),
+        };
+        check(&entry).into_iter().map(field).collect::<Vec<_>>()
+    };
+    assert_eq!(fields(LeafEntry { previous: None, ..good.clone() }), ["previous"]);
+    assert_eq!(fields(LeafEntry { edition_id: edition(3), ..good.clone() }), ["edition_id"]);
+    assert_eq!(fields(LeafEntry { schema_version: SchemaVersion::new("2.51"), ..good.clone() }), ["schema_version"]);
+    assert_eq!(fields(LeafEntry { artefacts: Some(BTreeMap::new()), ..good.clone() }), ["artefacts"]);
+    let routing = LeafEntry { dataflows: Some(vec!["x".to_owned()]), pull_bytes: Some(1), ..good.clone() };
+    assert_eq!(fields(routing), ["dataflows", "pull_bytes"]);
+    let other = check_entry(&product("q"), &good, Some(&bytes));
+    assert!(matches!(other.as_slice(), [EntryFinding::Field { field: "product_id", .. }]));
+    assert!(matches!(check_entry(&product("p"), &good, None).as_slice(), [EntryFinding::Missing { .. }]));
+    assert!(matches!(check_entry(&product("p"), &good, Some(b"{}")).as_slice(), [EntryFinding::Differs { .. }]));
+    let stray = LeafEntry { manifest_sha256: Sha256Hex::of(b"{}"), ..good };
+    let found = check_entry(&product("p"), &stray, Some(b"{}"));
+    assert!(matches!(found.as_slice(), [EntryFinding::Unreadable { .. }]) && !found[0].fix().is_empty(), "{found:?}");
+}
