@@ -49,7 +49,7 @@ pub use query::{
     Diff, EditionView, EmbargoedView, HeadView, LifecycleChange, ProductRow, ProductView, Replay, ReplayBroken,
     VersionSummary, VersionView, diff, embargoed, product_rows, product_view, version_at,
 };
-pub use record::expected_previous;
+pub use record::{admit_registration, expected_previous};
 pub use recovery::{
     RebuildAsked, Rebuilt, Remains, RepairHead, RootFound, rebuild_inventory, repair_head, tells_history,
 };

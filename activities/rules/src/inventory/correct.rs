@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::MissingLeaf;
 use super::change::{Change, Mark};
 use super::draft::Draft;
+use super::invariants::counts;
 use super::leaf::{EntryState, Leaf, LeafEntry};
 use super::operation::{Base, Done, Facts, Outcome, Times, Verdict};
 use super::record::check_entry_manifest;
@@ -123,18 +124,10 @@ fn merge(draft: &mut Draft<'_>, good: &Leaf, taken: &BTreeSet<EditionId>) -> Res
     if head.as_ref() == Some(&leaf) {
         return Ok(());
     }
-    let was_in =
-        |edition: &EditionId| head.as_ref().and_then(|head| head.entry(edition)).is_some_and(super::invariants::counts);
-    let incoming: Vec<LeafEntry> = leaf
-        .editions
-        .iter()
-        .filter(|entry| super::invariants::counts(entry))
-        .filter(|entry| {
-            let before = head.as_ref().and_then(|head| head.entry(&entry.edition_id));
-            !was_in(&entry.edition_id) || before.is_some_and(|before| before.state != entry.state)
-        })
-        .cloned()
-        .collect();
+    let before =
+        |entry: &LeafEntry| head.as_ref().and_then(|head| head.entry(&entry.edition_id)).map(|entry| entry.state);
+    let comes_in = |entry: &&LeafEntry| counts(entry) && before(entry) != Some(entry.state);
+    let incoming: Vec<LeafEntry> = leaf.editions.iter().filter(comes_in).cloned().collect();
     leaf.format_version = leaf.format_version.max(super::INVENTORY_FORMAT);
     draft.replace(leaf);
     for entry in &incoming {

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::correct::{Correction, correct};
-use super::invariants::counts;
-use super::leaf::{EntryState, Kind, Lifecycle};
+use super::invariants::{counts, is_compared};
+use super::leaf::{EntryState, Kind, LeafEntry, Lifecycle};
 use super::operation::{Base, Facts, Operation, Record, Release, Times, Verdict};
 use super::refusal::Refusal;
 use super::{record, release, rollback, settings, tombstone};
@@ -162,7 +162,9 @@ pub fn needs(base: &Base<'_>, operation: &Operation, facts: &Facts, now: Instant
         | Operation::Embargo(_)
         | Operation::Describe(_) => return needs,
     }
-    needs.unrecorded(base);
+    // Parts are cited by embargoed editions too; the rules of what comes in compare with fewer.
+    let retires = matches!(operation, Operation::Retire { .. });
+    needs.unrecorded(base, |kind, entry| is_compared(kind, entry) || (retires && counts(entry)));
     // What comes in again, out of a superseded entry of an older writer.
     for (product, edition) in &needs.manifests {
         let entry = base.leaf(product).and_then(|leaf| leaf.entry(edition));
@@ -200,9 +202,10 @@ impl Needs {
     }
 
     /// The entries that the structure rules look at and that have no records of their own.
-    fn unrecorded(&mut self, base: &Base<'_>) {
+    fn unrecorded(&mut self, base: &Base<'_>, asked: impl Fn(Kind, &LeafEntry) -> bool) {
         for (product, leaf) in base.leaves {
-            for entry in leaf.editions.iter().filter(|entry| counts(entry) && entry.artefacts.is_none()) {
+            let unrecorded = |entry: &&LeafEntry| asked(leaf.kind, entry) && entry.artefacts.is_none();
+            for entry in leaf.editions.iter().filter(unrecorded) {
                 self.records.insert((product.clone(), entry.edition_id.clone()));
             }
         }

@@ -46,6 +46,16 @@ pub(super) fn counts(entry: &LeafEntry) -> bool {
     }
 }
 
+/// Whether others are compared with what an entry of a product of `kind` holds: a structure edition is a home while it
+/// is live or embargoed; a data edition is compared with while it is live, since an embargoed one is looked at when it
+/// enters live.
+pub(super) fn is_compared(kind: Kind, entry: &LeafEntry) -> bool {
+    match kind {
+        Kind::Structure => counts(entry),
+        Kind::Data => entry.state == EntryState::Live,
+    }
+}
+
 /// The artefact records of an entry, its own or those of `records`.
 pub(super) fn records_of<'a>(
     product: &ProductId,
@@ -59,7 +69,7 @@ pub(super) fn records_of<'a>(
         .ok_or_else(|| Box::new(Refusal::RecordsUnread { product: product.clone(), edition: entry.edition_id.clone() }))
 }
 
-/// A full artefact as a live or embargoed edition of the base version holds it.
+/// A full artefact as an edition of the base version holds it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
     /// The product.
@@ -77,13 +87,12 @@ pub struct Holder {
 /// Who holds which full artefact in the base version: an index over all its leaves, so that a version of one product
 /// needs no other leaf. Without one, [`Base`](super::Base) holds every leaf.
 pub trait Holders: fmt::Debug {
-    /// The live and embargoed editions that hold the full artefact `urn`, but those of products for which `except` is
-    /// true. Once two products are given for one kind, fingerprint and state, further ones may be left out.
+    /// The editions that hold the full artefact `urn` and that others are compared with, live structure and data
+    /// editions and embargoed structure editions, but those of products for which `except` is true. Once two products are given for one kind, fingerprint and state, further ones may be left out.
     fn full(&self, urn: &str, except: &dyn Fn(&ProductId) -> bool) -> Vec<Holder>;
 }
 
-/// The same for every leaf, as an index keeps it: the full artefacts that the live and embargoed editions of one leaf
-/// hold, each with its URN.
+/// What such an index keeps of one leaf: each full artefact that others are compared with, with its URN.
 ///
 /// # Errors
 /// [`Refusal::RecordsUnread`] for an entry without records that `records` does not hold either.
@@ -92,7 +101,7 @@ pub fn holders_in<'a>(
     records: &'a BTreeMap<EditionId, ArtefactRecords>,
 ) -> Result<Vec<(&'a str, Holder)>, Box<Refusal>> {
     let mut found = Vec::new();
-    for entry in leaf.editions.iter().filter(|entry| counts(entry)) {
+    for entry in leaf.editions.iter().filter(|entry| is_compared(leaf.kind, entry)) {
         let held = records_of(&leaf.product_id, entry, records)?;
         let full = held.iter().filter(|(_, record)| record.partial_of.is_none());
         found.extend(full.map(|(urn, record)| {
@@ -164,7 +173,7 @@ impl<'a> Structures<'a> {
             return Ok(Self { holdings, records });
         }
         for (product, leaf) in around.leaves {
-            for entry in leaf.editions.iter().filter(|entry| counts(entry)) {
+            for entry in leaf.editions.iter().filter(|entry| is_compared(leaf.kind, entry)) {
                 for (urn, record) in records_of(product, entry, records)? {
                     if record.partial_of.is_none()
                         && let Some(found) = holdings.get_mut(urn.as_str())

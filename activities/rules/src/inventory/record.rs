@@ -9,6 +9,7 @@ use super::leaf::{EntryState, Leaf, LeafEntry, Lifecycle, SchemaVersion};
 use super::operation::{
     Base, ContentFingerprint, Done, Facts, Folded, ManifestFacts, Record, RefusedEdition, Registration, Times, Verdict,
 };
+use super::pending::PendingRegistration;
 use super::refusal::{Refusal, TransitionRefusal};
 use crate::ids::{EditionId, ProductId, Sha256Hex};
 use crate::instant::Instant;
@@ -110,6 +111,32 @@ pub(super) fn fold(
     outcome.refused = refused;
     outcome.folded = folded;
     Ok(Verdict::Change(Box::new(outcome)))
+}
+
+/// Whether an edition may be registered: no other registration of its product waits to be folded (D20). `inbox` are the
+/// registrations of the product, and `base` holds its leaf.
+///
+/// # Errors
+/// [`TransitionRefusal::AnotherRegistered`] with the other one.
+pub fn admit_registration(
+    base: &Base<'_>,
+    inbox: &[PendingRegistration],
+    new: &PendingRegistration,
+) -> Result<(), Box<Refusal>> {
+    let other = inbox.iter().find(|other| {
+        other.product_id == new.product_id
+            && other.edition_id != new.edition_id
+            && knows(base, &other.product_id, &other.edition_id).is_none()
+    });
+    match other {
+        None => Ok(()),
+        Some(other) => Err(TransitionRefusal::AnotherRegistered {
+            product: new.product_id.clone(),
+            edition: new.edition_id.clone(),
+            other: other.edition_id.clone(),
+        }
+        .into()),
+    }
 }
 
 fn two_pending(new: &Record, other: &EditionId) -> TransitionRefusal {

@@ -91,6 +91,19 @@ pub enum TransitionRefusal {
         /// Whether the edition is only registered: then `drop-pending` removes it, else `withdraw` does.
         registered: bool,
     },
+    /// Another registration of the product waits to be folded (D20).
+    #[error(
+        "D20: edition {other} of {product} is registered and not folded yet; expected no other registration when \
+         edition {edition} is registered"
+    )]
+    AnotherRegistered {
+        /// The product.
+        product: ProductId,
+        /// The edition.
+        edition: EditionId,
+        /// The one that is registered.
+        other: EditionId,
+    },
     /// No edition that waits.
     #[error("catalog §6.4 (release): no edition of {product} is embargoed, so there is nothing to release")]
     NothingEmbargoed {
@@ -323,6 +336,7 @@ impl TransitionRefusal {
             Self::WrongState { .. } => "catalog.wrong_state",
             Self::BuiltOnWithdrawn { .. } => "catalog.built_on_withdrawn",
             Self::TwoPending { .. } => "catalog.two_pending",
+            Self::AnotherRegistered { .. } => "catalog.another_registered",
             Self::NothingEmbargoed { .. } => "catalog.nothing_embargoed",
             Self::LiveChanged { .. } => "catalog.live_changed",
             Self::NothingLive { .. } => "catalog.nothing_live",
@@ -370,6 +384,10 @@ impl TransitionRefusal {
             Self::TwoPending { product, edition, other, registered: false, .. } => format!(
                 "keep one: jobctl run supersede --product {product} --edition {edition} --by {other}, or the other way \
                  round"
+            ),
+            Self::AnotherRegistered { product, other, .. } => format!(
+                "wait for the next release, which folds it, or remove it: jobctl run drop-pending --product {product} \
+                 --edition {other}"
             ),
             Self::NothingEmbargoed { product } => {
                 format!("see the product's editions: jobctl inventory product {product}")

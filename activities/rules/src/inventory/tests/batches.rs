@@ -277,6 +277,19 @@ fn a_fold_takes_a_structure_edition_and_what_was_cut_from_it_together() {
 }
 
 #[test]
+fn an_embargoed_edition_whose_manifest_is_lost_stops_nobody_else() {
+    let mut world = live(vec![]);
+    world.publish(due(1, &[("urn:x", "f1", None)], "p", None));
+    world.publish(due(2, &[("urn:x", "f1", None)], "q", None));
+    let mut old = world.leaves[&product("p")].as_ref().clone();
+    old.editions[0].artefacts = None;
+    world.leaves.insert(product("p"), Arc::new(old));
+    world.sealed.remove(&edition(1));
+    assert_eq!(codes(&world.act(&DUE)), [("p", "catalog.manifest_missing")]);
+    assert_eq!(world.state("q", 2), Some(EntryState::Live));
+}
+
+#[test]
 fn a_registration_on_another_base_is_no_rival_and_fails_alone() {
     let mut world = live(vec![record("p", 1, None)]);
     let right = record("p", 2, Some(1));

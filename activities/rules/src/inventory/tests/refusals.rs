@@ -205,6 +205,12 @@ fn of_rollbacks() -> Vec<Refusal> {
 fn of_waiting() -> Vec<Refusal> {
     let mut world = rivals();
     let mut found = vec![world.no(&release(&["p"])), world.no(&set_lifecycle("p", Lifecycle::Final))];
+    let pending = |n: u64| registration(&record("p", n, Some(1))).pending;
+    let inbox = [pending(2), pending(7)];
+    // What is folded stands in nobody's way, and a registration not in its own.
+    admit_registration(&world.base(), &inbox[..1], &pending(8)).unwrap();
+    admit_registration(&world.base(), &inbox, &pending(7)).unwrap();
+    found.push(err(admit_registration(&world.base(), &inbox, &pending(8))));
     world.publish(at_schema(record("p", 4, Some(1)), "2.53"));
     found.push(world.no(&supersede("p", 2, 4)));
 
