@@ -110,7 +110,11 @@ fn merge(draft: &mut Draft<'_>, good: &Leaf, taken: &BTreeSet<EditionId>) -> Res
         let (state, release_at) = match older.state {
             // An edition that was dropped, and withdrawn before that.
             _ if is_taken => (EntryState::Withdrawn, None),
-            EntryState::Embargoed => (EntryState::Embargoed, older.release_at.filter(|at| *at > times.now)),
+            // A time that has come again would release it at once; one that it has now, it keeps.
+            EntryState::Embargoed => {
+                let kept = entry.state == EntryState::Embargoed && entry.release_at == older.release_at;
+                (EntryState::Embargoed, older.release_at.filter(|at| kept || *at > times.now))
+            }
             EntryState::Live | EntryState::Superseded | EntryState::Withdrawn => (older.state, None),
         };
         let known = head.as_ref().and_then(|head| head.entry(&older.edition_id));

@@ -56,6 +56,23 @@ fn a_correction_takes_back_a_release_that_came_too_early() {
 }
 
 #[test]
+fn an_edition_that_is_due_stays_due_through_a_correction_of_something_else() {
+    let mut world = World::new(true);
+    world.publish(Record { release_at: Some(noon()), ..record("p", 1, None) });
+    let good = world.root.seq;
+    world.publish(record("p", 2, None));
+    world.act(&cancel("p", 2));
+    world.act(&reschedule("p", 1, None));
+    world.act(&reschedule("p", 1, Some(noon())));
+    world.act(&Operation::Describe(Map::new()));
+    assert_eq!(world.is_done(&correct(good.get(), None)), Done::default());
+    // Moved since, its old time has come: then a person says when.
+    world.act(&reschedule("p", 1, Some(world.now.plus_ms(DAY_MS))));
+    world.act(&correct(good.get(), None));
+    assert_eq!(world.leaves[&product("p")].editions[0].release_at, None);
+}
+
+#[test]
 fn what_was_withdrawn_or_retired_since_stays_so() {
     let mut world = World::new(false);
     for n in 1..=3 {
