@@ -54,6 +54,31 @@ pub fn segment(restore_epoch: u64, first: Seq, last: Seq, id: Uuid) -> String {
     format!("{SEGMENTS}/{restore_epoch}/{:012}-{:012}-{}.jsonl", first.get(), last.get(), id.hyphenated())
 }
 
+/// What the name of a history segment says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SegmentName {
+    /// The epoch of its roots.
+    pub restore_epoch: u64,
+    /// The lowest of its roots.
+    pub first: Seq,
+    /// The highest of its roots.
+    pub last: Seq,
+    /// What makes the name unique.
+    pub id: Uuid,
+}
+
+/// The segment whose path is `path`, if `path` is a segment's.
+#[must_use]
+pub fn segment_name(path: &str) -> Option<SegmentName> {
+    let (epoch, name) = path.strip_prefix("history/")?.split_once('/')?;
+    let (first, rest) = name.strip_suffix(".jsonl")?.split_once('-')?;
+    let (last, id) = rest.split_once('-')?;
+    let seq = |digits: &str| Seq::new(digits.parse().ok()?);
+    let (restore_epoch, first, last) = (epoch.parse().ok()?, seq(first)?, seq(last)?);
+    let id = Uuid::parse_str(id).ok()?;
+    (segment(restore_epoch, first, last, id) == path).then_some(SegmentName { restore_epoch, first, last, id })
+}
+
 /// The registration of an uploaded edition: `pending/<product_id>/<edition_id>.json`.
 #[must_use]
 pub fn pending(product: &ProductId, edition: &EditionId) -> String {
@@ -120,9 +145,12 @@ mod tests {
         assert_eq!(journal(&p, &e), format!("{}/{e}.json", journals(&p)));
         assert_eq!(manifest(&p, &e), format!("{}/manifest.json", edition(&p, &e)));
         let id = Uuid::parse_str("01a18e76-2bad-7480-abfe-2ba8a6889a45").unwrap();
-        assert_eq!(
-            segment(1, Seq::FIRST, seq, id),
-            "history/1/000000000001-000000000042-01a18e76-2bad-7480-abfe-2ba8a6889a45.jsonl"
-        );
+        let path = "history/1/000000000001-000000000042-01a18e76-2bad-7480-abfe-2ba8a6889a45.jsonl";
+        assert_eq!(segment(1, Seq::FIRST, seq, id), path);
+        let name = SegmentName { restore_epoch: 1, first: Seq::FIRST, last: seq, id };
+        assert_eq!(segment_name(path), Some(name));
+        for (from, to) in [("history/1", "history/01"), ("000000000001-", "1-"), (".jsonl", ".json"), ("a45", "A45")] {
+            assert_eq!(segment_name(&path.replace(from, to)), None, "{from} as {to}");
+        }
     }
 }

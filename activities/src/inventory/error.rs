@@ -183,7 +183,12 @@ impl ActivityError for InventoryError {
     fn disposition(&self) -> Disposition {
         match self {
             Self::Refused(refusal) => match refusal.as_ref() {
-                Refusal::ClockBehind { .. } | Refusal::RecordsUnread { .. } => Disposition::Operator,
+                Refusal::ClockBehind { .. }
+                | Refusal::ClockAhead { .. }
+                | Refusal::HistoryMissing
+                | Refusal::UnfinishedRestore { .. }
+                | Refusal::RecordsUnread { .. } => Disposition::Operator,
+                Refusal::BaseExpired { .. } => Disposition::Retry,
                 Refusal::CatalogExpires { .. }
                 | Refusal::NotFastForward { .. }
                 | Refusal::SchemaBehind { .. }
@@ -202,6 +207,9 @@ impl ActivityError for InventoryError {
                 | Refusal::SharedArtefactDiffers { .. }
                 | Refusal::TwoHomes { .. }
                 | Refusal::PublishOrder { .. }
+                | Refusal::ManifestUnreadable { .. }
+                | Refusal::Transition(_)
+                | Refusal::Recovery(_)
                 | Refusal::Invalid(_)
                 | Refusal::MissingLeaf(_) => Disposition::Terminal,
             },

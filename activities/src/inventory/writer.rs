@@ -8,9 +8,8 @@ use bytes::Bytes;
 use catalog_rules::ids::{EditionId, ProductId, Sha256Hex};
 use catalog_rules::instant::Instant;
 use catalog_rules::inventory::{
-    ArtefactRecords, Base, By, ContentFingerprint, Current, Decision, EntryState, Facts, Leaf, Lifecycle,
-    MAX_BASE_AHEAD_MS, Mark, NextVersion, Operation, OwnWork, Record, Refusal, Seq, WriterStage, artefact_records,
-    plan,
+    ArtefactRecords, Base, By, Current, Decision, Facts, Leaf, LeavesNeeded, MAX_BASE_AHEAD_MS, ManifestFacts, Mark,
+    NextVersion, Operation, OwnWork, Refusal, Seq, WriterStage, artefact_records, needs, plan,
 };
 use catalog_rules::layout;
 use catalog_rules::manifest::Manifest;
@@ -128,18 +127,30 @@ impl Writer {
         if let Some(own) = by.own_work.as_ref().map(|own| self.own_version(head, own)).transpose()?.flatten() {
             return self.already(head, &own, self.mark(head, operation)?).map(Some);
         }
-        let leaves = match operation {
-            Operation::Record(_) => self.leaves.leaves(&|path| self.store.get(path), &head.root)?,
-            Operation::Describe(_) => BTreeMap::new(),
-        };
-        let facts = match operation {
-            Operation::Record(record) => self.facts(record, &leaves)?,
-            Operation::Describe(_) => Facts::default(),
-        };
-        let base = Base { root: &head.root, root_sha256: &head.root_sha256, leaves: &leaves };
-        match plan(&base, head.root.restore_epoch, operation, &facts, by, self.store.now()?)? {
-            Decision::Already(mark) => self.already(head, head, mark).map(Some),
+        let now = self.store.now()?;
+        let leaves = self.leaves_for(head, operation)?;
+        let base = Base::whole(&head.root, &head.root_sha256, &leaves);
+        let facts = self.facts(&base, operation, now)?;
+        match plan(&base, head.root.restore_epoch, operation, &facts, by, now)? {
+            Decision::Already(done) => self.already(head, head, done.mark).map(Some),
             Decision::Write(version) => self.write(*version),
+        }
+    }
+
+    /// The leaves of `head` that a decision on `operation` needs.
+    fn leaves_for(&self, head: &Head, operation: &Operation) -> Result<BTreeMap<ProductId, Arc<Leaf>>, InventoryError> {
+        let fetch = |path: &str| self.store.get(path);
+        match operation.leaves_needed() {
+            LeavesNeeded::None => Ok(BTreeMap::new()),
+            // No index is kept of who holds which artefact, so every leaf is read.
+            LeavesNeeded::All | LeavesNeeded::Across(_) => self.leaves.leaves(&fetch, &head.root),
+            LeavesNeeded::Of(products) => {
+                let named = products.into_iter().filter_map(|product| {
+                    let sha256 = head.root.leaf_sha256(&product)?;
+                    Some(self.leaves.leaf(&fetch, &product, sha256).map(|leaf| (product, leaf)))
+                });
+                named.collect()
+            }
         }
     }
 
@@ -213,32 +224,24 @@ impl Writer {
         Ok(head.root.tombstone(product, edition).map(|_| Mark::Tombstone))
     }
 
-    /// What the rules ask of manifests: the bytes of the incoming one (*catalog* §6.5 item 2), the content of the one
-    /// before it for a final product, and the records of entries that lack them.
-    fn facts(&self, record: &Record, leaves: &BTreeMap<ProductId, Arc<Leaf>>) -> Result<Facts, InventoryError> {
-        let product = &record.product_id;
-        let bytes = self.store.get(&layout::manifest(product, &record.entry.edition_id))?;
-        let leaf = leaves.get(product);
-        let previous = record.entry.previous.as_ref().and_then(|previous| leaf?.entry(previous));
-        let previous_content = match (leaf.map(|leaf| leaf.lifecycle), previous) {
-            (Some(Lifecycle::Final), Some(previous)) => self
-                .manifest(product, &previous.edition_id, &previous.manifest_sha256)?
-                .map(|manifest| ContentFingerprint::from(&manifest)),
-            (Some(Lifecycle::Final), None) | (Some(Lifecycle::Revisable) | None, _) => None,
-        };
-        let mut records = BTreeMap::new();
-        for (product, leaf) in leaves {
-            for entry in &leaf.editions {
-                let counts = matches!(entry.state, EntryState::Live | EntryState::Embargoed);
-                if !counts || entry.artefacts.is_some() {
-                    continue;
-                }
-                if let Some(found) = self.records(product, &entry.edition_id, &entry.manifest_sha256)? {
-                    records.insert(entry.edition_id.clone(), found);
-                }
+    /// What the rules ask for beyond the Inventory: manifests as they are now, and the records of entries that lack
+    /// them.
+    fn facts(&self, base: &Base<'_>, operation: &Operation, now: Instant) -> Result<Facts, InventoryError> {
+        let mut facts = Facts::default();
+        let needs = needs(base, operation, &facts, now);
+        for (product, edition) in needs.manifests {
+            if let Some(bytes) = self.store.get(&layout::manifest(&product, &edition))? {
+                facts.manifests.insert(edition, ManifestFacts::of(&bytes));
             }
         }
-        Ok(Facts { manifest_sha256: bytes.map(|bytes| Sha256Hex::of(&bytes)), previous_content, records })
+        for (product, edition) in needs.records {
+            let entry = base.leaf(&product).and_then(|leaf| leaf.entry(&edition));
+            let Some(sha256) = entry.map(|entry| &entry.manifest_sha256) else { continue };
+            if let Some(found) = self.records(&product, &edition, sha256)? {
+                facts.records.insert(edition, found);
+            }
+        }
+        Ok(facts)
     }
 
     fn records(

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::document::{Document, DocumentError, FormatVersion, nullable};
 use super::refusal::Refusal;
-use super::root::Seq;
+use super::root::{Root, Seq};
 use crate::ids::{CatalogId, Sha256Hex};
 
 /// `catalog.json` (*catalog* §6.1): written at creation, rewritten only to bump the epoch or to opt in to expiry.
@@ -168,4 +168,40 @@ impl Document for History {
             expected: "both or neither",
         })
     }
+}
+
+/// Whether a version may follow `head` on the catalog that `catalog` and `history` describe, both read under the
+/// catalog's lock (*catalog* §6.6, D15).
+///
+/// # Errors
+/// [`Refusal::HistoryMissing`] for a 2.x catalog without `HISTORY`; [`Refusal::UnfinishedRestore`] when the epochs are
+/// not one; [`Refusal::BaseExpired`] when expiry removed the head's number, so that its name could be used twice.
+pub fn admit_base(catalog: &CatalogJson, history: Option<&History>, head: &Root) -> Result<(), Box<Refusal>> {
+    if catalog.format_version.major >= 2 && history.is_none() {
+        return Err(Box::new(Refusal::HistoryMissing));
+    }
+    let epoch = history.map_or(catalog.restore_epoch, |history| history.restore_epoch);
+    if epoch != catalog.restore_epoch || head.restore_epoch != epoch {
+        return Err(Box::new(Refusal::UnfinishedRestore {
+            catalog: catalog.restore_epoch,
+            history: history.map(|history| history.restore_epoch),
+            head: head.restore_epoch,
+        }));
+    }
+    let expired_through = history.map_or(0, |history| history.expired_through);
+    if head.seq.get() <= expired_through {
+        return Err(Box::new(Refusal::BaseExpired { seq: head.seq, expired_through }));
+    }
+    Ok(())
+}
+
+/// Whether the version whose root was just created counts, by `catalog.json` and `HISTORY` as they are read again after
+/// it (D1). A refusal means that it was not committed: the writer deletes its own root, if its bytes are still those
+/// that it wrote.
+///
+/// # Errors
+/// As [`admit_base`]: the lease fences `HISTORY` only, and a paused writer may come back to an expired number or an old
+/// epoch.
+pub fn check_committed(catalog: &CatalogJson, history: Option<&History>, created: &Root) -> Result<(), Box<Refusal>> {
+    admit_base(catalog, history, created)
 }

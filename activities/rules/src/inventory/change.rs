@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::document::{DocumentError, nullable, rises};
 use super::leaf::{EntryState, Leaf, LeafEntry, SchemaVersion};
-use super::root::{ProductRef, Tombstone};
+use super::root::{ProductRef, Seq, Tombstone};
 use crate::ids::{EditionId, ProductId, Sha256Hex};
 use crate::instant::Instant;
 
@@ -164,6 +164,34 @@ impl Change {
     }
 }
 
+/// The history fields of a root, or of its line in a segment: both or neither, and as the format says.
+pub(super) fn check_changes(
+    document: &'static str,
+    rule: &'static str,
+    seq: Seq,
+    previous_root_sha256: Option<&Option<Sha256Hex>>,
+    changes: Option<&[Change]>,
+) -> Result<(), DocumentError> {
+    let fault = |found: &str, expected: &'static str| {
+        Err(DocumentError::Rule { document, rule, found: found.to_owned(), expected })
+    };
+    let first = seq == Seq::FIRST;
+    match (previous_root_sha256, changes) {
+        (None, None) => Ok(()),
+        (Some(_), None) | (None, Some(_)) => fault("one of previous_root_sha256 and changes", "both or neither"),
+        (Some(base), Some(_)) if base.is_none() != first => fault(
+            if first { "a previous_root_sha256 in version 1" } else { "previous_root_sha256 null" },
+            "null in version 1 and only there",
+        ),
+        (Some(_), Some(changes)) => {
+            if !rises(changes.iter().map(|change| &change.product_id)) {
+                return fault("changes out of order", "one item a product, sorted by product_id");
+            }
+            changes.iter().try_for_each(Change::validate)
+        }
+    }
+}
+
 /// One of two versions that are compared.
 pub struct Side<'a> {
     /// Each product's leaf.
@@ -188,7 +216,7 @@ pub struct MissingLeaf {
 ///
 /// # Errors
 /// [`MissingLeaf`] when a leaf of a product that differs was not handed over.
-pub fn changes_between(base: &Side<'_>, new: &Side<'_>) -> Result<Vec<Change>, MissingLeaf> {
+pub fn changes_between<'a>(base: &Side<'a>, new: &Side<'a>) -> Result<Vec<Change>, MissingLeaf> {
     let mut differ: BTreeSet<&ProductId> = BTreeSet::new();
     for (product, reference) in new.products {
         if base.products.get(product) != Some(reference) {
@@ -200,11 +228,31 @@ pub fn changes_between(base: &Side<'_>, new: &Side<'_>) -> Result<Vec<Change>, M
         let (before, after): (BTreeSet<_>, BTreeSet<_>) = (base.retired.iter().collect(), new.retired.iter().collect());
         differ.extend(before.symmetric_difference(&after).map(|tombstone| &tombstone.product_id));
     }
-    differ.into_iter().map(|product| change_of(product, base, new)).collect()
+    let tombstones = |side: &Side<'a>| {
+        let mut by_product: BTreeMap<&ProductId, Vec<&Tombstone>> = BTreeMap::new();
+        for tombstone in side.retired.iter().filter(|tombstone| differ.contains(&tombstone.product_id)) {
+            by_product.entry(&tombstone.product_id).or_default().push(tombstone);
+        }
+        by_product
+    };
+    let (before, after) = (tombstones(base), tombstones(new));
+    let of = |product: &ProductId| {
+        let none: &[&Tombstone] = &[];
+        change_of(
+            product,
+            (base, before.get(product).map_or(none, Vec::as_slice)),
+            (new, after.get(product).map_or(none, Vec::as_slice)),
+        )
+    };
+    differ.iter().map(|product| of(product)).collect()
 }
 
-fn change_of(product: &ProductId, base: &Side<'_>, new: &Side<'_>) -> Result<Change, MissingLeaf> {
-    let (before, after) = (editions(product, base)?, editions(product, new)?);
+fn change_of<'a>(
+    product: &ProductId,
+    (base, base_retired): (&Side<'a>, &[&'a Tombstone]),
+    (new, new_retired): (&Side<'a>, &[&'a Tombstone]),
+) -> Result<Change, MissingLeaf> {
+    let (before, after) = (editions(product, base, base_retired)?, editions(product, new, new_retired)?);
     let ids: BTreeSet<&EditionId> = before.keys().chain(after.keys()).copied().collect();
     let entries = ids
         .into_iter()
@@ -245,13 +293,13 @@ impl<'a> Known<'a> {
     }
 }
 
-fn editions<'a>(product: &ProductId, side: &Side<'a>) -> Result<BTreeMap<&'a EditionId, Known<'a>>, MissingLeaf> {
-    let mut known: BTreeMap<_, _> = side
-        .retired
-        .iter()
-        .filter(|tombstone| tombstone.product_id == *product)
-        .map(|tombstone| (&tombstone.edition_id, Known::Tombstone(tombstone)))
-        .collect();
+fn editions<'a>(
+    product: &ProductId,
+    side: &Side<'a>,
+    retired: &[&'a Tombstone],
+) -> Result<BTreeMap<&'a EditionId, Known<'a>>, MissingLeaf> {
+    let mut known: BTreeMap<_, _> =
+        retired.iter().map(|tombstone| (&tombstone.edition_id, Known::Tombstone(tombstone))).collect();
     if let Some(reference) = side.products.get(product) {
         let leaf = (side.leaf)(product)
             .ok_or_else(|| MissingLeaf { product: product.clone(), sha256: reference.leaf_sha256.clone() })?;

@@ -1,7 +1,8 @@
 //! What a leaf entry takes from its edition's manifest (*catalog* §6.3).
 
 use super::leaf::{ArtefactRecord, ArtefactRecords, Kind, Lifecycle, SchemaVersion};
-use super::operation::{ContentFingerprint, NewEntry, Record};
+use super::operation::{ContentFingerprint, ManifestFacts, NewEntry, Record, RefusedEdition, Registration};
+use super::pending::PendingRegistration;
 use super::refusal::Refusal;
 use crate::ids::Sha256Hex;
 use crate::instant::Instant;
@@ -79,6 +80,39 @@ impl Record {
             entry: NewEntry::from_manifest(manifest, manifest_sha256)?,
             content: ContentFingerprint::from(manifest),
             release_at,
+            supersedes: None,
         })
+    }
+}
+
+impl ManifestFacts {
+    /// What the bytes of a `manifest.json` say.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Self {
+        let content = Manifest::decode(bytes).ok().map(|manifest| ContentFingerprint::from(&manifest));
+        Self { sha256: Sha256Hex::of(bytes), content }
+    }
+}
+
+impl Registration {
+    /// A registration of the inbox with the bytes of its edition's manifest, `None` when there is none. What the
+    /// manifest cannot be made into is refused when the inbox is folded, and fails nobody else.
+    #[must_use]
+    pub fn new(pending: PendingRegistration, manifest: Option<&[u8]>) -> Self {
+        let record = Self::record(&pending, manifest)
+            .map_err(|refusal| RefusedEdition::of(&pending.product_id, &pending.edition_id, &refusal));
+        Self { pending, record: record.map(Box::new) }
+    }
+
+    fn record(pending: &PendingRegistration, manifest: Option<&[u8]>) -> Result<Record, Box<Refusal>> {
+        let (product, edition) = (|| pending.product_id.clone(), || pending.edition_id.clone());
+        let bytes = manifest.ok_or_else(|| Refusal::ManifestMissing { product: product(), edition: edition() })?;
+        let manifest = Manifest::decode(bytes)
+            .map_err(|_| Refusal::ManifestUnreadable { product: product(), edition: edition() })?;
+        let sha256 = Sha256Hex::of(bytes);
+        let mut record = Record::from_manifest(&manifest, sha256, pending.lifecycle, pending.release_at)?;
+        record.entry.structure_source.clone_from(&pending.structure_source);
+        record.supersedes.clone_from(&pending.supersedes);
+        Ok(record)
     }
 }

@@ -1,16 +1,18 @@
-//! The transitions (*catalog* §6.4): what an operation makes of the head, or the rule that refuses it.
+//! What a caller may ask of the Inventory, and what the answer looks like (*catalog* §6.4).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::change::Mark;
-use super::invariants::{check_chain, check_structures};
+use super::change::{Change, Mark};
+use super::invariants::Holders;
 use super::leaf::{ArtefactRecords, EntryState, Kind, Leaf, LeafEntry, Lifecycle, SchemaVersion};
+use super::pending::PendingRegistration;
 use super::refusal::Refusal;
-use super::root::{EventKind, Root, Tombstone};
-use super::{CANONICAL_FORMS, INVENTORY_FORMAT};
+use super::retention::Retention;
+use super::root::{EventKind, Root, Seq, Tombstone};
 use crate::ids::{EditionId, ProductId, Sha256Hex};
 use crate::instant::Instant;
 
@@ -25,11 +27,11 @@ pub struct ContentFingerprint {
 }
 
 impl ContentFingerprint {
-    fn equals(&self, other: &Self) -> bool {
+    pub(super) fn equals(&self, other: &Self) -> bool {
         self.canonical_form == other.canonical_form && self.value.is_some() && self.value == other.value
     }
 
-    fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         format!("{} (form {})", self.value.as_deref().unwrap_or("null"), self.canonical_form)
     }
 }
@@ -56,7 +58,7 @@ pub struct NewEntry {
 }
 
 impl NewEntry {
-    fn into_entry(self, state: EntryState, at: Instant, release_at: Option<Instant>) -> LeafEntry {
+    pub(super) fn into_entry(self, state: EntryState, at: Instant, release_at: Option<Instant>) -> LeafEntry {
         let mut dataflows = self.dataflows;
         dataflows.sort_unstable();
         dataflows.dedup();
@@ -92,15 +94,127 @@ pub struct Record {
     pub content: ContentFingerprint,
     /// When it may be released; `None` is never due.
     pub release_at: Option<Instant>,
+    /// The embargoed edition whose place it takes: withdrawn in the same version (D19).
+    pub supersedes: Option<EditionId>,
 }
 
-/// What a caller may ask of the Inventory.
+/// A registration of the inbox, and what the manifest of its edition says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Registration {
+    /// The document in `pending/`.
+    pub pending: PendingRegistration,
+    /// What the manifest makes of it; the refusal when it makes nothing.
+    pub record: Result<Box<Record>, RefusedEdition>,
+}
+
+/// Which embargoed editions are to be released.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Release {
+    /// Every one whose `release_at` has come by the store's clock: what can be released is, the rest is refused one by
+    /// one.
+    Due,
+    /// Every embargoed edition of these products, whatever its `release_at`: all of them, or none (D21).
+    Products(BTreeSet<ProductId>),
+    /// These editions: all of them, or none.
+    Editions(BTreeSet<(ProductId, EditionId)>),
+}
+
+/// One live edition that is taken back, and the superseded one that becomes live instead.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RollbackMove {
+    /// The live edition, X.
+    pub from: EditionId,
+    /// The superseded edition of the same schema version, Y; `None` leaves that schema version without a head.
+    pub to: Option<EditionId>,
+}
+
+/// An operation on the Inventory. It carries intent (ids, what was live when it was asked for), never a state of the
+/// catalog, so that it can be evaluated against any head.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Operation {
     /// Record a sealed edition.
     Record(Box<Record>),
+    /// Record what the inbox holds: what can be recorded is, the rest is refused one by one (*catalog* §11.2).
+    Fold(Vec<Registration>),
+    /// Release embargoed editions.
+    Release(Release),
+    /// Take back all live editions of each product and make earlier ones live (D22), one move a live edition; the moves
+    /// come from [`rollback_moves`](super::rollback_moves). Products that share a changed artefact, or a structure
+    /// product and what was cut from it, go back in one version.
+    Rollback(BTreeMap<ProductId, Vec<RollbackMove>>),
+    /// Cancel an embargoed edition.
+    Cancel {
+        /// The product.
+        product_id: ProductId,
+        /// The edition.
+        edition_id: EditionId,
+    },
+    /// Take back all live editions of a product without a replacement (D22).
+    WithdrawLive {
+        /// The product.
+        product_id: ProductId,
+        /// The editions that were live when it was asked for; refused when others are.
+        if_live: BTreeSet<EditionId>,
+    },
+    /// Cancel an embargoed edition for another one, recorded and built on the same live edition.
+    Supersede {
+        /// The product.
+        product_id: ProductId,
+        /// The edition that is cancelled.
+        edition_id: EditionId,
+        /// The edition that takes its place.
+        by: EditionId,
+    },
+    /// Turn a tombstone into a superseded edition.
+    Reinstate {
+        /// The product.
+        product_id: ProductId,
+        /// What the manifest of the edition says.
+        entry: Box<NewEntry>,
+    },
+    /// Turn superseded and withdrawn editions into tombstones: all of them, or none.
+    Retire {
+        /// The editions.
+        editions: BTreeSet<(ProductId, EditionId)>,
+        /// A person's word that the window need not be over.
+        before_window: bool,
+    },
+    /// Set or clear the time of an embargoed edition's release (D27).
+    Reschedule {
+        /// The product.
+        product_id: ProductId,
+        /// The edition.
+        edition_id: EditionId,
+        /// The new time; `None` is never due.
+        release_at: Option<Instant>,
+    },
+    /// Supersede the live editions of an old schema version (*catalog* §9.2 step 5, D27).
+    SupersedeSchema {
+        /// The old schema version.
+        schema_version: SchemaVersion,
+        /// These products: all of them, or none. `None` means every product that can be, the rest refused one by one.
+        products: Option<BTreeSet<ProductId>>,
+    },
+    /// Set a product's lifecycle (D27).
+    SetLifecycle {
+        /// The product.
+        product_id: ProductId,
+        /// The lifecycle from now on.
+        lifecycle: Lifecycle,
+    },
+    /// Turn the embargo on or off. Editions that are embargoed stay so.
+    Embargo(bool),
     /// Replace the catalog's description, the section `statcat` of the root's extensions.
     Describe(Map<String, Value>),
+    /// Build a version from an older, known-good one (D14). What it found is in [`Facts::correction`].
+    Correct {
+        /// The known-good version.
+        to: Seq,
+        /// The products that are corrected; `None` is all, and the description with them.
+        products: Option<BTreeSet<ProductId>>,
+        /// The versions after it that cannot be read, confirmed one by one.
+        confirmed_unread: BTreeSet<Seq>,
+    },
 }
 
 impl Operation {
@@ -108,21 +222,52 @@ impl Operation {
     #[must_use]
     pub fn kind(&self) -> EventKind {
         match self {
-            Self::Record(_) => EventKind::Seal,
+            Self::Record(_) | Self::Fold(_) | Self::SetLifecycle { .. } => EventKind::Seal,
+            Self::Release(_) | Self::SupersedeSchema { .. } => EventKind::Release,
+            Self::Rollback(_) => EventKind::Rollback,
+            Self::Cancel { .. } | Self::WithdrawLive { .. } | Self::Supersede { .. } => EventKind::Withdraw,
+            Self::Reinstate { .. } => EventKind::Reinstate,
+            Self::Retire { .. } => EventKind::Retire,
+            Self::Reschedule { .. } | Self::Embargo(_) => EventKind::EmbargoChange,
             Self::Describe(_) => EventKind::Describe,
+            Self::Correct { .. } => EventKind::Correct,
         }
     }
 }
 
-/// What a decision needs beyond the Inventory; the caller reads it from manifests.
+/// What was fetched of a manifest now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ManifestFacts {
+    /// The SHA-256 of its bytes.
+    pub sha256: Sha256Hex,
+    /// Its content; `None` when the bytes are no manifest of a format that is read here.
+    pub content: Option<ContentFingerprint>,
+}
+
+/// What a correction needs to know of older versions.
+#[derive(Debug, Clone, Default)]
+pub struct CorrectionFacts {
+    /// The known-good version's root, `None` when it cannot be read.
+    pub root: Option<Root>,
+    /// Its leaves, at least those of the products that are corrected and differ from the head's.
+    pub leaves: BTreeMap<ProductId, Arc<Leaf>>,
+    /// The change list of every version after it up to the head; `None` for one that cannot be read or has none.
+    pub since: BTreeMap<Seq, Option<Vec<Change>>>,
+}
+
+/// What a decision needs beyond the Inventory. [`needs`](super::needs) says what of it an operation asks for.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
-    /// The SHA-256 of the bytes of the incoming edition's manifest, as fetched now; `None` when it is not there.
-    pub manifest_sha256: Option<Sha256Hex>,
-    /// The content of the edition that the incoming one was built on. Needed for a final product only.
-    pub previous_content: Option<ContentFingerprint>,
+    /// The manifests as fetched now, by edition; an edition without one is missing here.
+    pub manifests: BTreeMap<EditionId, ManifestFacts>,
     /// The artefact records of editions whose entries lack them.
     pub records: BTreeMap<EditionId, ArtefactRecords>,
+    /// What a full check of every listed file found, by edition; an edition that was not checked is missing here.
+    pub files: BTreeMap<EditionId, Vec<String>>,
+    /// The configured windows.
+    pub retention: Retention,
+    /// Older versions, for a correction.
+    pub correction: CorrectionFacts,
 }
 
 /// The version that an operation starts from.
@@ -132,12 +277,71 @@ pub struct Base<'a> {
     pub root: &'a Root,
     /// The SHA-256 of the root's stored bytes.
     pub root_sha256: &'a Sha256Hex,
-    /// Its leaves.
+    /// Its leaves: those that the operation needs, by [`Operation::leaves_needed`](super::LeavesNeeded).
     pub leaves: &'a BTreeMap<ProductId, Arc<Leaf>>,
+    /// Who holds which artefact, where `leaves` are not all.
+    pub holders: Option<&'a dyn Holders>,
+}
+
+impl<'a> Base<'a> {
+    /// The base version with every leaf at hand.
+    #[must_use]
+    pub fn whole(root: &'a Root, root_sha256: &'a Sha256Hex, leaves: &'a BTreeMap<ProductId, Arc<Leaf>>) -> Self {
+        Self { root, root_sha256, leaves, holders: None }
+    }
+
+    /// The leaf of `product`.
+    #[must_use]
+    pub fn leaf(&self, product: &ProductId) -> Option<&'a Leaf> {
+        self.leaves.get(product).map(Arc::as_ref)
+    }
+}
+
+/// An edition that a batch refused, as it is persisted with the version (*catalog* §6.4, "persisting each refusal's
+/// reason").
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusedEdition {
+    /// The product.
+    pub product_id: ProductId,
+    /// The edition.
+    pub edition_id: EditionId,
+    /// The refusal's code.
+    pub code: String,
+    /// The rule, what was found, what was expected.
+    pub message: String,
+    /// What to do.
+    pub fix: String,
+}
+
+impl RefusedEdition {
+    /// `refusal` of an edition, as data.
+    #[must_use]
+    pub fn of(product_id: &ProductId, edition_id: &EditionId, refusal: &Refusal) -> Self {
+        Self {
+            product_id: product_id.clone(),
+            edition_id: edition_id.clone(),
+            code: refusal.code().to_owned(),
+            message: refusal.to_string(),
+            fix: refusal.fix(),
+        }
+    }
+}
+
+/// Who registered an edition that a fold recorded, and why: kept with the version beside the job's own event.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Folded {
+    /// The product.
+    pub product_id: ProductId,
+    /// The edition.
+    pub edition_id: EditionId,
+    /// Who uploaded it.
+    pub actor: String,
+    /// Why.
+    pub reason: String,
 }
 
 /// What an operation changes.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Outcome {
     /// The leaves that change.
     pub leaves: BTreeMap<ProductId, Leaf>,
@@ -145,188 +349,41 @@ pub struct Outcome {
     pub retired: Option<Vec<Tombstone>>,
     /// The section `statcat` of the extensions, when it changes.
     pub statcat: Option<Map<String, Value>>,
+    /// The embargo, when it changes.
+    pub embargo: Option<bool>,
+    /// The version that this one is built from, when it is not the base version.
+    pub built_from: Option<Seq>,
+    /// The editions that a batch refused.
+    pub refused: Vec<RefusedEdition>,
+    /// The registrations that a fold recorded.
+    pub folded: Vec<Folded>,
     /// What became of the edition that the operation is about.
     pub mark: Option<Mark>,
+}
+
+/// What there is to say when nothing is to be written.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Done {
+    /// What the head knows of the edition that the operation is about.
+    pub mark: Option<Mark>,
+    /// The editions that a batch refused.
+    pub refused: Vec<RefusedEdition>,
 }
 
 /// What a rule says of an operation that it does not refuse.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Verdict {
-    /// Somebody did it already: nothing is to be written.
-    Already(Option<Mark>),
+    /// Somebody did it already, or there is nothing to do: nothing is to be written.
+    Already(Done),
     /// This is what changes.
-    Change(Outcome),
+    Change(Box<Outcome>),
 }
 
-/// What `operation` makes of `base` at the instant `at` (*catalog* §6.4, §6.5). The instant is the new version's
-/// `created_at`.
-///
-/// An edition that the base already knows, in any state or as a tombstone, is [`Verdict::Already`]: so a step that
-/// committed and lost its answer finds its own work, and a withdrawn edition never goes live again by itself.
-///
-/// # Errors
-/// [`Refusal`] with the first rule that forbids it.
-pub fn verdict(base: &Base<'_>, operation: &Operation, facts: &Facts, at: Instant) -> Result<Verdict, Box<Refusal>> {
-    match operation {
-        Operation::Record(new) => record(base, new, facts, at),
-        Operation::Describe(section) => {
-            let same = base.root.extensions.get("statcat").is_some_and(|now| now.as_object() == Some(section));
-            if same {
-                return Ok(Verdict::Already(None));
-            }
-            Ok(Verdict::Change(Outcome {
-                leaves: BTreeMap::new(),
-                retired: None,
-                statcat: Some(section.clone()),
-                mark: None,
-            }))
-        }
-    }
-}
-
-/// The edition that a new one at `schema_version` must be built on (*catalog* §6.4, D10): the live one at that schema,
-/// else the live one at the highest older schema, else none.
-///
-/// # Errors
-/// The live entry at the lowest newer schema, when editions are live only there.
-pub fn expected_previous<'a>(
-    leaf: Option<&'a Leaf>,
-    schema_version: &SchemaVersion,
-) -> Result<Option<&'a LeafEntry>, &'a LeafEntry> {
-    let Some(leaf) = leaf else { return Ok(None) };
-    let up_to = leaf.live().filter(|entry| entry.schema_version <= *schema_version);
-    match up_to.max_by(|a, b| a.schema_version.cmp(&b.schema_version)) {
-        Some(entry) => Ok(Some(entry)),
-        None => leaf.live().min_by(|a, b| a.schema_version.cmp(&b.schema_version)).map_or(Ok(None), Err),
-    }
-}
-
-fn record(base: &Base<'_>, new: &Record, facts: &Facts, at: Instant) -> Result<Verdict, Box<Refusal>> {
-    let product = || new.product_id.clone();
-    let edition = || new.entry.edition_id.clone();
-    let leaf = base.leaves.get(&new.product_id).map(Arc::as_ref);
-
-    if let Some(entry) = leaf.and_then(|leaf| leaf.entry(&new.entry.edition_id)) {
-        if entry.manifest_sha256 == new.entry.manifest_sha256 {
-            return Ok(Verdict::Already(Some(entry.state.into())));
-        }
-        return Err(Box::new(Refusal::ManifestDiffers {
-            product: product(),
-            edition: edition(),
-            found: new.entry.manifest_sha256.clone(),
-            expected: entry.manifest_sha256.clone(),
-        }));
-    }
-    if base.root.tombstone(&new.product_id, &new.entry.edition_id).is_some() {
-        return Ok(Verdict::Already(Some(Mark::Tombstone)));
-    }
-
-    check_manifest(new, facts)?;
-    if let Some(leaf) = leaf {
-        check_product(leaf, new, facts)?;
-    }
-    check_fast_forward(leaf, new)?;
-
-    let state = if base.root.embargo { EntryState::Embargoed } else { EntryState::Live };
-    if let (EntryState::Live, Some(release_at)) = (state, new.release_at) {
-        return Err(Box::new(Refusal::ReleaseAtWithoutEmbargo { product: product(), edition: edition(), release_at }));
-    }
-    let leaf = with_entry(leaf, new, state, at);
-
-    let mut after: BTreeMap<&ProductId, &Leaf> = base.leaves.iter().map(|(id, leaf)| (id, leaf.as_ref())).collect();
-    after.insert(&new.product_id, &leaf);
-    check_chain(&leaf, base.root)?;
-    check_structures(&after, &[(&new.product_id, &new.entry.edition_id)], &facts.records)?;
-
-    Ok(Verdict::Change(Outcome {
-        leaves: BTreeMap::from([(new.product_id.clone(), leaf)]),
-        retired: None,
-        statcat: None,
-        mark: Some(state.into()),
-    }))
-}
-
-fn check_manifest(new: &Record, facts: &Facts) -> Result<(), Box<Refusal>> {
-    let (product, edition) = (new.product_id.clone(), new.entry.edition_id.clone());
-    match &facts.manifest_sha256 {
-        None => return Err(Box::new(Refusal::ManifestMissing { product, edition })),
-        Some(found) if *found != new.entry.manifest_sha256 => {
-            let expected = new.entry.manifest_sha256.clone();
-            return Err(Box::new(Refusal::ManifestDiffers { product, edition, found: found.clone(), expected }));
-        }
-        Some(_) => {}
-    }
-    if CANONICAL_FORMS.contains(&new.content.canonical_form.as_str()) {
-        Ok(())
-    } else {
-        Err(Box::new(Refusal::CanonicalForm { product, edition, found: new.content.canonical_form.clone() }))
-    }
-}
-
-/// The product stays what it is, and final means final (*catalog* §6.5 item 5).
-fn check_product(leaf: &Leaf, new: &Record, facts: &Facts) -> Result<(), Box<Refusal>> {
-    let (product, edition) = (new.product_id.clone(), new.entry.edition_id.clone());
-    if leaf.kind != new.kind {
-        return Err(Box::new(Refusal::KindDiffers { product, edition, found: new.kind, expected: leaf.kind }));
-    }
-    match (leaf.lifecycle, new.lifecycle) {
-        (Lifecycle::Revisable, None | Some(Lifecycle::Revisable | Lifecycle::Final)) => Ok(()),
-        (Lifecycle::Final, Some(Lifecycle::Revisable)) => Err(Box::new(Refusal::FinalReopened { product, edition })),
-        (Lifecycle::Final, None | Some(Lifecycle::Final)) => match &facts.previous_content {
-            Some(previous) if previous.equals(&new.content) => Ok(()),
-            previous => Err(Box::new(Refusal::FinalChanged {
-                product,
-                edition,
-                found: new.content.text(),
-                expected: previous.as_ref().map_or_else(|| "none to compare with".to_owned(), ContentFingerprint::text),
-            })),
-        },
-    }
-}
-
-fn check_fast_forward(leaf: Option<&Leaf>, new: &Record) -> Result<(), Box<Refusal>> {
-    let (product, edition) = (new.product_id.clone(), new.entry.edition_id.clone());
-    let expected = expected_previous(leaf, &new.entry.schema_version).map_err(|live| Refusal::SchemaBehind {
-        product: product.clone(),
-        edition: edition.clone(),
-        schema: new.entry.schema_version.clone(),
-        live: live.edition_id.clone(),
-        live_schema: live.schema_version.clone(),
-    })?;
-    if expected.map(|entry| &entry.edition_id) == new.entry.previous.as_ref() {
-        return Ok(());
-    }
-    Err(Box::new(Refusal::NotFastForward {
-        product,
-        edition,
-        previous: new.entry.previous.clone(),
-        expected: expected.map(|entry| (entry.edition_id.clone(), entry.schema_version.clone())),
-    }))
-}
-
-/// The product's leaf with the new entry; when it goes live, the live one at its schema is superseded.
-fn with_entry(leaf: Option<&Leaf>, new: &Record, state: EntryState, at: Instant) -> Leaf {
-    let mut leaf = leaf.cloned().unwrap_or_else(|| Leaf {
-        format_version: INVENTORY_FORMAT,
-        product_id: new.product_id.clone(),
-        kind: new.kind,
-        lifecycle: Lifecycle::Revisable,
-        editions: Vec::new(),
-        other: Map::new(),
-    });
-    leaf.format_version = leaf.format_version.max(INVENTORY_FORMAT);
-    if let Some(lifecycle) = new.lifecycle {
-        leaf.lifecycle = lifecycle;
-    }
-    if state == EntryState::Live {
-        for entry in &mut leaf.editions {
-            if entry.state == EntryState::Live && entry.schema_version == new.entry.schema_version {
-                entry.state = EntryState::Superseded;
-                entry.state_changed_at = at;
-            }
-        }
-    }
-    leaf.editions.push(new.entry.clone().into_entry(state, at, new.release_at));
-    leaf.editions.sort_by(|a, b| a.edition_id.cmp(&b.edition_id));
-    leaf
+/// The two times of a decision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Times {
+    /// The store's clock: what is due is due by it.
+    pub now: Instant,
+    /// The new version's `created_at`, which may be a little later.
+    pub at: Instant,
 }

@@ -1,9 +1,16 @@
 //! Every reason for which a rule of the catalog refuses an operation: the rule, what was found, what was expected, and
 //! what to do.
 
+mod recovery;
+mod transition;
+
+pub use recovery::RecoveryRefusal;
+pub use transition::TransitionRefusal;
+
 use super::change::MissingLeaf;
 use super::document::{DocumentError, FormatVersion};
 use super::leaf::{EntryState, Kind, SchemaVersion};
+use super::root::Seq;
 use crate::ids::{EditionId, ProductId, Sha256Hex};
 use crate::instant::Instant;
 
@@ -18,6 +25,48 @@ pub enum Refusal {
     CatalogExpires {
         /// Its version.
         found: FormatVersion,
+    },
+    /// A catalog that expires without its `HISTORY` (*catalog* §6.1).
+    #[error(
+        "catalog §6.1: catalog.json is of format 2.x, and inventory/HISTORY is missing, so it is unknown which versions \
+         expired; expected both"
+    )]
+    HistoryMissing,
+    /// The epochs are not one (D15).
+    #[error(
+        "D15: a restore was not finished: catalog.json has restore epoch {catalog}, {}the newest version {head}; \
+         expected one epoch",
+        history.map_or_else(String::new, |history| format!("inventory/HISTORY {history}, "))
+    )]
+    UnfinishedRestore {
+        /// `catalog.json`'s epoch.
+        catalog: u64,
+        /// `HISTORY`'s epoch.
+        history: Option<u64>,
+        /// The newest version's epoch.
+        head: u64,
+    },
+    /// A number that expiry removed (*catalog* §6.6, D1).
+    #[error(
+        "catalog §6.6: version {seq} is not above version {expired_through}, through which versions expired, so its \
+         name could be used twice; expected a newer head"
+    )]
+    BaseExpired {
+        /// The version.
+        seq: Seq,
+        /// The highest version that expired.
+        expired_through: u64,
+    },
+    /// The job's clock runs ahead of the store's (*catalog* §6.4, D33).
+    #[error(
+        "catalog §6.4 (the release clock): this machine's clock reads {clock}, more than 60 s ahead of the store's, \
+         which reads {store}"
+    )]
+    ClockAhead {
+        /// This machine's clock.
+        clock: Instant,
+        /// The store's.
+        store: Instant,
     },
     /// The base version is too far in the future (*catalog* §6.6).
     #[error(
@@ -277,6 +326,23 @@ pub enum Refusal {
         /// The edition.
         edition: EditionId,
     },
+    /// A manifest of a recorded edition that cannot be read any more (*catalog* §6.5 item 3).
+    #[error(
+        "catalog §6.5 item 3: the manifest of edition {edition} of {product} cannot be read, so its canonical form is \
+         unknown; expected manifest format 3.x"
+    )]
+    ManifestUnreadable {
+        /// The product.
+        product: ProductId,
+        /// The edition.
+        edition: EditionId,
+    },
+    /// A transition that is not possible from here (*catalog* §6.4).
+    #[error(transparent)]
+    Transition(#[from] TransitionRefusal),
+    /// A correction or a recovery that would lose something (D14, D16).
+    #[error(transparent)]
+    Recovery(#[from] RecoveryRefusal),
     /// A version that would not be valid; nothing that a caller does should lead here.
     #[error("the new version would not be valid: {0}")]
     Invalid(#[from] DocumentError),
@@ -291,6 +357,10 @@ impl Refusal {
     pub fn code(&self) -> &'static str {
         match self {
             Self::CatalogExpires { .. } => "catalog.expires",
+            Self::HistoryMissing => "catalog.history_missing",
+            Self::UnfinishedRestore { .. } => "catalog.unfinished_restore",
+            Self::BaseExpired { .. } => "catalog.base_expired",
+            Self::ClockAhead { .. } => "catalog.clock_ahead",
             Self::ClockBehind { .. } => "catalog.clock_behind",
             Self::NotFastForward { .. } => "catalog.not_fast_forward",
             Self::SchemaBehind { .. } => "catalog.schema_behind",
@@ -310,6 +380,9 @@ impl Refusal {
             Self::TwoHomes { .. } => "catalog.two_homes",
             Self::PublishOrder { .. } => "catalog.publish_order",
             Self::RecordsUnread { .. } => "catalog.records_unread",
+            Self::ManifestUnreadable { .. } => "catalog.manifest_unreadable",
+            Self::Transition(refusal) => refusal.code(),
+            Self::Recovery(refusal) => refusal.code(),
             Self::Invalid(_) => "catalog.invalid_version",
             Self::MissingLeaf(_) => "catalog.missing_leaf",
         }
@@ -320,6 +393,13 @@ impl Refusal {
     pub fn fix(&self) -> String {
         match self {
             Self::CatalogExpires { .. } => "use a jobctl that supports history segments (catalog §6.9)".to_owned(),
+            Self::HistoryMissing => "restore inventory/HISTORY from a backup (catalog §10.3)".to_owned(),
+            Self::UnfinishedRestore { .. } => {
+                "finish the restore first: find its run (jobctl runs list) and resume it (jobctl runs resume RUN)"
+                    .to_owned()
+            }
+            Self::BaseExpired { .. } => "look for the newest version and try again: jobctl inventory show".to_owned(),
+            Self::ClockAhead { .. } => "set this machine's clock, then resume the run".to_owned(),
             Self::ClockBehind { .. } => {
                 "set this machine's clock (or find out which machine's clock runs ahead), then resume the run"
                     .to_owned()
@@ -340,33 +420,60 @@ impl Refusal {
             }
             Self::CanonicalForm { .. } => "use the jobctl that sealed the edition, or a newer one".to_owned(),
             Self::FinalChanged { product, .. } | Self::FinalReopened { product, .. } => {
-                format!("a final product does not change: make {product} revisable first, in a version of its own")
+                format!(
+                    "a final product does not change; make it revisable first: jobctl run set-lifecycle --product \
+                     {product} --lifecycle revisable"
+                )
             }
-            Self::KindDiffers { .. } => "publish it under a product id of its own".to_owned(),
+            Self::KindDiffers { .. } => {
+                "publish it under a product id of its own: jobctl run publish --product ANOTHER_ID".to_owned()
+            }
             Self::ChainBroken { product, .. } => {
                 format!("publish again, which builds on the live edition: jobctl run publish --product {product}")
             }
-            Self::RecordedAndRetired { .. } => "a retired edition comes back by reinstate only".to_owned(),
+            Self::RecordedAndRetired { product, edition, .. } => format!(
+                "a retired edition comes back by reinstate only: jobctl run reinstate --product {product} --edition \
+                 {edition}"
+            ),
             Self::ReleaseAtWithoutEmbargo { .. } => {
-                "publish without --release-at, or turn the catalog's embargo on first".to_owned()
+                "publish without --release-at, or turn the catalog's embargo on first: jobctl run embargo on".to_owned()
             }
             Self::NotAsAtHome { product, home, .. } => {
-                format!("publish {product} again with the structures that {home} holds now")
+                format!(
+                    "publish it again with the structures that {home} holds now: jobctl run publish --product {product}"
+                )
             }
-            Self::PartialWithoutHome { urn, .. } => {
-                format!("publish the structure product that holds {urn} first, or publish with the full artefact")
+            Self::PartialWithoutHome { product, urn, .. } => {
+                format!(
+                    "publish the structure product that holds {urn} first, or publish {product} again with the full \
+                     artefact: jobctl run publish --product {product}"
+                )
             }
             Self::PartialWithoutBase { product, .. } => {
-                format!("publish {product} again with the full artefact at hand, so that the part names it")
+                format!(
+                    "publish it again with the full artefact at hand, so that the part names it: jobctl run publish \
+                     --product {product}"
+                )
             }
             Self::SharedArtefactDiffers { product, other, .. } => {
-                format!("release {product} and {other} with the same artefact in one version, or give it a new version")
+                format!(
+                    "release both with the same artefact in one version (jobctl run release --product {product} \
+                     --product {other}; a rollback takes several products, too), or give it a new version"
+                )
             }
-            Self::TwoHomes { home, urn, .. } => format!("take {urn} out of this product, or out of {home} first"),
-            Self::PublishOrder { home, .. } => format!("release the embargoed edition of {home} first"),
+            Self::TwoHomes { product, home, urn, .. } => format!(
+                "take {urn} out of {product}, or out of {home} first, and publish that one again: jobctl run publish \
+                 --product {home}"
+            ),
+            Self::PublishOrder { home, .. } => {
+                format!("release the structure edition first: jobctl run release --product {home}")
+            }
             Self::RecordsUnread { product, edition } => {
                 format!("restore products/{product}/{edition}/manifest.json, then try again")
             }
+            Self::ManifestUnreadable { .. } => "use the jobctl that sealed the edition, or a newer one".to_owned(),
+            Self::Transition(refusal) => refusal.fix(),
+            Self::Recovery(refusal) => refusal.fix(),
             Self::Invalid(_) | Self::MissingLeaf(_) => {
                 "this is a fault of jobctl: report it with this message".to_owned()
             }
@@ -384,4 +491,27 @@ impl From<MissingLeaf> for Box<Refusal> {
     fn from(error: MissingLeaf) -> Self {
         Self::new(error.into())
     }
+}
+
+impl From<TransitionRefusal> for Box<Refusal> {
+    fn from(error: TransitionRefusal) -> Self {
+        Self::new(error.into())
+    }
+}
+
+impl From<RecoveryRefusal> for Box<Refusal> {
+    fn from(error: RecoveryRefusal) -> Self {
+        Self::new(error.into())
+    }
+}
+
+/// Edition ids in a sentence.
+fn ids<'a>(editions: impl IntoIterator<Item = &'a EditionId>) -> String {
+    let ids: Vec<_> = editions.into_iter().map(EditionId::as_str).collect();
+    if ids.is_empty() { "none".to_owned() } else { ids.join(", ") }
+}
+
+/// Version numbers as a list for the command line.
+fn seqs(seqs: &[Seq]) -> String {
+    seqs.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }

@@ -8,7 +8,7 @@ use serde::ser::SerializeStruct as _;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use super::change::Change;
+use super::change::{Change, check_changes};
 use super::document::{Document, DocumentError, FormatVersion, nullable, present, rises};
 use crate::ids::{EditionId, ProductId, Sha256Hex};
 use crate::instant::Instant;
@@ -290,28 +290,13 @@ impl Document for Root {
             }
             None | Some(_) => {}
         }
-        match (&self.previous_root_sha256, &self.changes) {
-            (None, None) => {}
-            (Some(_), None) | (None, Some(_)) => {
-                return rule("one of previous_root_sha256 and changes".to_owned(), "both or neither");
-            }
-            (Some(base), Some(changes)) => {
-                if base.is_none() != first {
-                    let found = if first { "a previous_root_sha256 in version 1" } else { "previous_root_sha256 null" };
-                    return rule(found.to_owned(), "null in version 1 and only there");
-                }
-                if !rises(changes.iter().map(|change| &change.product_id)) {
-                    return rule("changes out of order".to_owned(), "one item a product, sorted by product_id");
-                }
-                for change in changes {
-                    change.validate()?;
-                    if change.leaf_sha256.to.as_ref() != self.leaf_sha256(&change.product_id) {
-                        return rule(
-                            format!("a change of {} that leads to another leaf than products names", change.product_id),
-                            "leaf_sha256.to as in products",
-                        );
-                    }
-                }
+        check_changes(Self::NAME, Self::RULE, self.seq, self.previous_root_sha256.as_ref(), self.changes.as_deref())?;
+        for change in self.changes.iter().flatten() {
+            if change.leaf_sha256.to.as_ref() != self.leaf_sha256(&change.product_id) {
+                return rule(
+                    format!("a change of {} that leads to another leaf than products names", change.product_id),
+                    "leaf_sha256.to as in products",
+                );
             }
         }
         let mut tombstones: Vec<_> = self.retired.iter().map(|t| (&t.product_id, &t.edition_id)).collect();

@@ -8,13 +8,15 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 use super::*;
 
-/// A runner whose seed is printed, and taken from `JOBCTL_TEST_SEED` where that is set.
-fn runner(cases: u32) -> TestRunner {
+/// A runner whose seed is printed, and taken from `JOBCTL_TEST_SEED` where that is set; `JOBCTL_TEST_CASES` is for a
+/// longer search by hand.
+pub(super) fn runner(cases: u32) -> TestRunner {
     let seed = std::env::var("JOBCTL_TEST_SEED")
         .ok()
         .and_then(|text| text.parse().ok())
         .unwrap_or_else(|| RandomState::new().hash_one(0_u8));
     println!("JOBCTL_TEST_SEED={seed}");
+    let cases = std::env::var("JOBCTL_TEST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(cases);
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
@@ -144,7 +146,7 @@ struct Counts {
 #[test]
 fn no_sequence_of_accepted_records_breaks_an_invariant() {
     let counts = RefCell::new(Counts::default());
-    let mut runner = runner(300);
+    let mut runner = runner(150);
     runner
         .run(&(any::<bool>(), attempts()), |(embargo, attempts)| {
             let mut world = World::new(embargo);
@@ -161,7 +163,7 @@ fn no_sequence_of_accepted_records_breaks_an_invariant() {
                         replay.check(&world.leaves);
                         counts.borrow_mut().accepted += 1;
                     }
-                    Ok(Decision::Already(mark)) => {
+                    Ok(Decision::Already(Done { mark, .. })) => {
                         let state = world.leaves[&new.product_id].entry(&new.entry.edition_id).map(|e| e.state.into());
                         assert_eq!(mark, state);
                         counts.borrow_mut().known += 1;
@@ -174,7 +176,7 @@ fn no_sequence_of_accepted_records_breaks_an_invariant() {
         .unwrap();
     let Counts { accepted, known, refused } = counts.into_inner();
     println!("accepted {accepted}, known {known}, refused {refused:?}");
-    assert!(accepted > 500 && known > 10, "the sequences reach too little: {accepted} accepted, {known} known");
+    assert!(accepted > 250 && known > 10, "the sequences reach too little: {accepted} accepted, {known} known");
     for code in ["catalog.not_fast_forward", "catalog.shared_artefact_differs", "catalog.not_as_at_home"] {
         assert!(refused.contains_key(code), "{code} was never reached: {refused:?}");
     }

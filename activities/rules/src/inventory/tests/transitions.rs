@@ -85,7 +85,7 @@ fn an_edition_that_is_known_is_never_recorded_again() {
     let already = |world: &World, n: u64, previous: Option<u64>| {
         let record = record("p", n, previous);
         match world.plan(&record, &facts(&record)).unwrap() {
-            Decision::Already(mark) => mark,
+            Decision::Already(done) => done.mark,
             Decision::Write(_) => panic!("edition {n} would be written again"),
         }
     };
@@ -130,7 +130,8 @@ fn what_a_manifest_must_be() {
     let new = record("p", 1, None);
     let missing = world.plan(&new, &Facts::default()).unwrap_err();
     assert_eq!(missing.code(), "catalog.manifest_missing");
-    let other = Facts { manifest_sha256: Some(manifest_sha256(2)), ..Facts::default() };
+    let other = facts(&record("p", 2, None)).manifests.remove(&edition(2)).unwrap();
+    let other = Facts { manifests: BTreeMap::from([(edition(1), other)]), ..Facts::default() };
     assert_eq!(world.plan(&new, &other).unwrap_err().code(), "catalog.manifest_differs");
     let mut form = new.clone();
     form.content.canonical_form = "2".to_owned();
@@ -147,8 +148,10 @@ fn a_product_stays_what_it_is() {
 #[test]
 fn a_time_of_release_needs_an_embargo() {
     let world = World::new(false);
-    let new = Record { release_at: Some(noon()), ..record("p", 1, None) };
-    assert_eq!(world.refuse(&new).code(), "catalog.release_at_without_embargo");
+    let at = |ms: i64| Record { release_at: Some(world.now.plus_ms(ms)), ..record("p", 1, None) };
+    assert_eq!(world.refuse(&at(1)).code(), "catalog.release_at_without_embargo");
+    let Decision::Write(version) = world.plan(&at(0), &facts(&at(0))).unwrap() else { panic!("nothing to write") };
+    assert_eq!(version.mark, Some(Mark::Live), "its time has come");
 }
 
 #[test]
@@ -163,14 +166,18 @@ fn final_means_final() {
         value: Some(format!("content {n}")),
     };
     let plan = |new: &Record, previous: Option<ContentFingerprint>| {
-        world.plan(new, &Facts { previous_content: previous, ..facts(new) })
+        let mut facts = facts(new);
+        if previous.is_some() {
+            facts.manifests.insert(edition(2), ManifestFacts { sha256: manifest_sha256(2), content: previous });
+        }
+        world.plan(new, &facts)
     };
     let mut same = record("p", 3, Some(2));
     assert_eq!(plan(&same, Some(content("1", 2))).unwrap_err().code(), "catalog.final_changed");
     same.content = content("1", 2);
     assert!(matches!(plan(&same, Some(content("1", 2))).unwrap(), Decision::Write(_)));
     assert_eq!(plan(&same, Some(content("0", 2))).unwrap_err().code(), "catalog.final_changed", "forms never compare");
-    assert_eq!(plan(&same, None).unwrap_err().code(), "catalog.final_changed");
+    assert_eq!(plan(&same, None).unwrap_err().code(), "catalog.manifest_missing", "nothing to compare with");
     let none = ContentFingerprint { value: None, ..content("1", 2) };
     assert_eq!(
         plan(&Record { content: none.clone(), ..same.clone() }, Some(none)).unwrap_err().code(),
@@ -292,7 +299,7 @@ fn a_description_changes_itself_and_nothing_else() {
     assert!(version.leaves.is_empty());
     world.apply(*version);
     let again = plan(&world.base(), 0, &operation, &Facts::default(), &by(), noon()).unwrap();
-    assert_eq!(again, Decision::Already(None));
+    assert_eq!(again, Decision::Already(Done::default()));
 }
 
 #[test]
@@ -371,7 +378,7 @@ fn a_refusal_names_its_rule_and_what_to_do() {
     let world = World::new(false);
     let refusals = [
         world.refuse(&record("p", 1, Some(2))),
-        world.refuse(&Record { release_at: Some(noon()), ..record("p", 1, None) }),
+        world.refuse(&Record { release_at: Some(noon().plus_ms(1)), ..record("p", 1, None) }),
         world.refuse(&holds(record("p", 1, None), &[("urn:x", "f", Some("g"))])),
         *created_at(&world.root, Instant::from_ms(0)).unwrap_err(),
     ];
