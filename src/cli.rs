@@ -10,6 +10,7 @@ mod reason;
 mod runs;
 mod schedules;
 mod serve;
+mod verify;
 mod when;
 
 use clap::CommandFactory as _;
@@ -42,6 +43,7 @@ pub async fn run(cli: Cli, out: Output) -> Result<Exit, Ended> {
         Command::Serve(args) => serve::serve(&world()?, out, &args).await,
         Command::Schedules(args) => schedules::schedules(&world()?, out, args).await,
         Command::Inventory(args) => inventory::inventory(&world()?, out, &args),
+        Command::Verify(args) => verify::verify(&world()?, out, &args),
         Command::Edition(args) => edition::edition(&world()?, out, args).await,
         Command::Completions { shell } => {
             let mut text = Vec::new();

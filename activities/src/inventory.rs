@@ -7,12 +7,14 @@ mod init;
 mod reader;
 #[cfg(test)]
 mod tests;
+mod verify;
 mod writer;
 
 pub use error::{InventoryError, LeafFault};
 pub use head::{Alert, Head, RootFault};
 pub use init::{Init, Initialised, init_catalog, open_catalog};
 pub use reader::{Fetch, FullInventory, LiveEdition, LiveInventory, fetch_from};
+pub use verify::{Finding, Verified, verify};
 pub use writer::{Committed, Writer, advance_current};
 
 /// The crash points of this module, in the order in which a version reaches them.

@@ -32,10 +32,18 @@ pub fn before(option: &str, text: &str, now_ms: i64) -> Result<i64, Ended> {
 /// # Errors
 /// Usage, saying what was found and what is expected.
 pub fn since(text: &str, now_ms: i64) -> Result<i64, Ended> {
-    since_in(text, now_ms, &TimeZone::system())
+    point("--since", text, now_ms)
 }
 
-fn since_in(text: &str, now_ms: i64, zone: &TimeZone) -> Result<i64, Ended> {
+/// As [`since`], for another option.
+///
+/// # Errors
+/// Usage, saying what was found and what is expected.
+pub fn point(option: &str, text: &str, now_ms: i64) -> Result<i64, Ended> {
+    point_in(option, text, now_ms, &TimeZone::system())
+}
+
+fn point_in(option: &str, text: &str, now_ms: i64, zone: &TimeZone) -> Result<i64, Ended> {
     let now = now(now_ms, zone)?;
     if let Ok(at) = text.parse::<Timestamp>() {
         return Ok(at.as_millisecond());
@@ -54,7 +62,7 @@ fn since_in(text: &str, now_ms: i64, zone: &TimeZone) -> Result<i64, Ended> {
     };
     at.ok_or_else(|| {
         Ended::usage(format!(
-            "--since is {text:?}; expected an instant such as 2026-11-30T08:30:00-05:00, a day such as 2026-11-30, a time \
+            "{option} is {text:?}; expected an instant such as 2026-11-30T08:30:00-05:00, a day such as 2026-11-30, a time \
              of today such as 08:30, or a span back from now such as 12h"
         ))
     })
@@ -86,11 +94,12 @@ mod tests {
             ("30d", "2026-10-31T14:00:00Z"),
             ("1mo", "2026-10-30T14:00:00Z"),
         ] {
-            let found = since_in(text, now_ms, &toronto()).unwrap_or_else(|ended| panic!("{text}: {ended:?}"));
+            let found =
+                point_in("--since", text, now_ms, &toronto()).unwrap_or_else(|ended| panic!("{text}: {ended:?}"));
             assert_eq!(Timestamp::from_millisecond(found).unwrap().to_string(), expected, "{text}");
         }
         for text in ["", "yesterday", "2026-13-01", "25:00", "-12h", "12", "2026-11-30T08:30:00+99:00", "12h ago"] {
-            let ended = since_in(text, now_ms, &toronto()).unwrap_err();
+            let ended = point_in("--since", text, now_ms, &toronto()).unwrap_err();
             assert!(ended.failure.message.contains("expected"), "{text}: {}", ended.failure.message);
         }
     }

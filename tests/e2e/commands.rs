@@ -23,6 +23,10 @@ fn every_document_has_its_schema() {
         (vec!["runs", "purge", "--dry-run"], "jobctl.runs.purge/1"),
         (vec!["inventory", "show"], "jobctl.inventory.show/1"),
         (vec!["inventory", "log"], "jobctl.inventory.log/1"),
+        (vec!["inventory", "diff"], "jobctl.inventory.diff/1"),
+        (vec!["inventory", "products"], "jobctl.inventory.products/1"),
+        (vec!["inventory", "product", PRODUCT], "jobctl.inventory.product/1"),
+        (vec!["verify"], "jobctl.verify/1"),
         (vec!["edition", "list"], "jobctl.edition.list/1"),
         (vec!["edition", "show", edition], "jobctl.edition.show/1"),
         (vec!["edition", "check", edition], "jobctl.edition.check/1"),
@@ -148,7 +152,8 @@ fn every_command_that_a_message_names_is_there_with_its_options() {
     let env = Env::empty();
     let mut helps: std::collections::BTreeMap<Vec<String>, String> = Default::default();
     for (words, is_told) in texts.iter().flat_map(|text| text.lines()).flat_map(suggestions) {
-        let known = ["init", "run", "runs", "schedules", "inventory", "edition", "serve", "completions", "man"];
+        let known =
+            ["init", "run", "runs", "schedules", "inventory", "edition", "serve", "verify", "completions", "man"];
         // `jobctl that …` is a sentence and not a command.
         if !words.first().is_some_and(|word| known.contains(&word.as_str())) {
             continue;

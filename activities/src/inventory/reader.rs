@@ -74,7 +74,7 @@ impl LeafCache {
     }
 }
 
-fn decode_leaf(bytes: Option<&[u8]>, product: &ProductId, sha256: &Sha256Hex) -> Result<Leaf, LeafFault> {
+pub(super) fn decode_leaf(bytes: Option<&[u8]>, product: &ProductId, sha256: &Sha256Hex) -> Result<Leaf, LeafFault> {
     let bytes = bytes.ok_or(LeafFault::Missing)?;
     let found = Sha256Hex::of(bytes);
     if found != *sha256 {
@@ -292,6 +292,42 @@ impl FullInventory {
         }
         let Some(bytes) = (self.0.fetch)(&layout::root(seq))? else { return Ok(None) };
         Head::decode(seq, &bytes).map(Some).map_err(|fault| InventoryError::VersionInvalid { seq, fault })
+    }
+
+    /// The version that was the newest at `at`, or `None` when there was none yet or its root is not there any more. A
+    /// root that is not valid is passed over, as a reader of that time did.
+    ///
+    /// # Errors
+    /// [`InventoryError::Store`] when the store cannot tell.
+    pub fn version_at(&self, at: Instant) -> Result<Option<Head>, InventoryError> {
+        let mut next = Some(self.0.head.seq());
+        while let Some(seq) = next {
+            match self.version(seq) {
+                Ok(Some(version)) if version.root.created_at <= at => return Ok(Some(version)),
+                Ok(Some(_)) | Err(InventoryError::VersionInvalid { .. }) => next = seq.before(),
+                Ok(None) => return Ok(None),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+
+    /// The leaves of `products` in `version`, which need not be the newest; products that it does not have are left out.
+    ///
+    /// # Errors
+    /// [`InventoryError::Leaf`] when one is missing or damaged.
+    pub fn leaves_in<'a>(
+        &self,
+        version: &Head,
+        products: impl IntoIterator<Item = &'a ProductId>,
+    ) -> Result<BTreeMap<ProductId, Arc<Leaf>>, InventoryError> {
+        let mut leaves = BTreeMap::new();
+        for product in products {
+            if let Some(leaf) = self.0.leaf(&version.root, product)? {
+                leaves.insert(product.clone(), leaf);
+            }
+        }
+        Ok(leaves)
     }
 
     /// The newest version that names `edition` of `product`, in a leaf or as a tombstone; versions from before the

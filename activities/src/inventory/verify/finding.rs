@@ -1,0 +1,147 @@
+//! What `verify` finds, as data.
+
+use catalog_rules::ids::{EditionId, ProductId, Sha256Hex};
+use catalog_rules::inventory::{EntryFinding, Refusal, Seq, StepFinding, VersionFinding};
+use catalog_rules::layout;
+use serde::Serialize;
+
+use super::{Alert, LeafFault, RootFault};
+
+/// One thing that is not as it has to be.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Finding {
+    /// What kind of thing, such as `file.size`.
+    pub code: &'static str,
+    /// What it is about: a path within the catalog, or a product, edition or version.
+    pub subject: String,
+    /// What was found.
+    pub found: String,
+    /// What was expected.
+    pub expected: String,
+    /// What a person can do about it.
+    pub fix: String,
+}
+
+/// How a file of an edition comes back.
+pub(super) fn whole_edition(product: &ProductId, edition: &EditionId) -> String {
+    format!("restore it from a backup (catalog §10.3); then check: jobctl edition check {edition} --product {product}")
+}
+
+const CURRENT_FIX: &str = "nothing has to be done: readers find the newest version without it, and the next version that \
+                           is written puts it right";
+
+fn restore(path: &str) -> String {
+    format!("restore {path} from a backup (catalog §10.3)")
+}
+
+impl Finding {
+    fn new(code: &'static str, subject: String, found: String, expected: impl Into<String>, fix: String) -> Self {
+        Self { code, subject, found, expected: expected.into(), fix }
+    }
+
+    pub(super) fn of_alert(alert: &Alert) -> Self {
+        let current = |code, found: String, expected: &str| {
+            Self::new(code, layout::CURRENT.to_owned(), found, expected, CURRENT_FIX.to_owned())
+        };
+        match alert {
+            Alert::InvalidRoot { seq, fault } => Self::root_invalid(*seq, fault),
+            Alert::CurrentMissing => current("current.missing", "no CURRENT".to_owned(), "the newest version's name"),
+            Alert::CurrentUnreadable => {
+                current("current.unreadable", "bytes that are no hint".to_owned(), "seq, root_sha256, restore_epoch")
+            }
+            Alert::CurrentAbsent { seq } => {
+                current("current.absent", format!("version {seq}, which is not there"), "a version that is there")
+            }
+            Alert::OlderEpoch { found, held } => {
+                current("current.epoch", format!("restore epoch {found}"), &format!("restore epoch {held}"))
+            }
+        }
+    }
+
+    pub(super) fn current_behind(found: Seq, newest: Seq) -> Self {
+        Self::new(
+            "current.behind",
+            layout::CURRENT.to_owned(),
+            format!("version {found}"),
+            format!("version {newest}, the newest"),
+            CURRENT_FIX.to_owned(),
+        )
+    }
+
+    pub(super) fn root_missing(seq: Seq) -> Self {
+        let path = layout::root(seq);
+        let fix = restore(&path);
+        Self::new("root.missing", path, "no root".to_owned(), format!("the root of version {seq}"), fix)
+    }
+
+    pub(super) fn root_invalid(seq: Seq, fault: &RootFault) -> Self {
+        let path = layout::root(seq);
+        let fix = restore(&path);
+        Self::new("root.invalid", path, fault.to_string(), format!("the root of version {seq}"), fix)
+    }
+
+    pub(super) fn leaf(seq: Seq, product: &ProductId, sha256: &Sha256Hex, fault: &LeafFault) -> Self {
+        let path = layout::leaf(sha256);
+        let code = match fault {
+            LeafFault::Missing => "leaf.missing",
+            LeafFault::Hash { .. } => "leaf.digest",
+            LeafFault::Document(_) => "leaf.invalid",
+            LeafFault::Product { .. } => "leaf.product",
+        };
+        let expected = format!("the leaf of product {product} with SHA-256 {sha256}, as version {seq} names it");
+        let fix = restore(&path);
+        Self::new(code, path, fault.to_string(), expected, fix)
+    }
+
+    pub(super) fn of_refusal(subject: String, refusal: &Refusal) -> Self {
+        Self::new(refusal.code(), subject, refusal.to_string(), "what the rule says", refusal.fix())
+    }
+
+    /// `path`: the manifest's.
+    pub(super) fn of_entry(path: String, finding: &EntryFinding) -> Self {
+        let (code, expected) = match finding {
+            EntryFinding::Missing { .. } => ("manifest.missing", "the manifest that the entry names".to_owned()),
+            EntryFinding::Differs { expected, .. } => ("manifest.digest", format!("SHA-256 {expected}")),
+            EntryFinding::Unreadable { .. } => ("manifest.unreadable", "a manifest of format 3.x".to_owned()),
+            EntryFinding::Field { field, .. } => ("entry.field", format!("{field} as the manifest gives it")),
+        };
+        Self::new(code, path, finding.to_string(), expected, finding.fix())
+    }
+
+    pub(super) fn of_version(seq: Seq, finding: &VersionFinding) -> Self {
+        let version = || layout::root(seq);
+        let edition = |product: &ProductId, edition: &EditionId| format!("edition {edition} of {product}");
+        let (code, subject, expected) = match finding {
+            VersionFinding::Leaf { product } => ("leaf.product", version(), format!("the leaf of product {product}")),
+            VersionFinding::Rule(refusal) => (refusal.code(), version(), "what the rule says".to_owned()),
+            VersionFinding::SharedDiffers { .. } => {
+                ("version.shared_differs", version(), "one fingerprint, live in every product".to_owned())
+            }
+            VersionFinding::Orphan { product, edition: id, .. } => {
+                ("version.orphan", edition(product, id), "a structure product that is its home".to_owned())
+            }
+            VersionFinding::Stale(stale) => {
+                ("version.stale", edition(&stale.product, &stale.edition), "the copy that its home has now".to_owned())
+            }
+        };
+        Self::new(code, subject, finding.to_string(), expected, finding.fix())
+    }
+
+    pub(super) fn of_step(finding: &StepFinding) -> Self {
+        let (code, seq, expected) = match finding {
+            StepFinding::Chain { seq, expected, .. } => ("step.chain", seq, format!("previous_root_sha256 {expected}")),
+            StepFinding::Numbers { seq, base, .. } => ("step.numbers", seq, format!("built from version {base}")),
+            StepFinding::Time { seq, expected, .. } => ("step.time", seq, format!("{expected} or later")),
+            StepFinding::Epoch { seq, base, .. } => ("step.epoch", seq, format!("restore epoch {base} or higher")),
+            StepFinding::Changes { seq, .. } => {
+                ("step.changes", seq, "what differs from the version before".to_owned())
+            }
+        };
+        let path = layout::root(*seq);
+        let fix = format!(
+            "find out which of the two versions is another than was written, and restore it from a backup (catalog \
+             §10.3): {path} or the one before it"
+        );
+        Self::new(code, path, finding.to_string(), expected, fix)
+    }
+}
