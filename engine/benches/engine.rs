@@ -2,8 +2,10 @@
 //!
 //! A: 1,000 runs of 10 trivial steps, 64 in flight. B: one run of 1,000 steps. C: 10,000 one-step runs, recorded first and
 //! then drained. D: a process opens 7,000 runs of 10 steps and is killed in the ninth step of each; timed from opening the
-//! engine again until all are done. fan_out: one run with 7,000 children of one step, sixteen at a time. One JSON line a
-//! case, each in a process of its own so that its peak memory is its own. With names of cases as arguments, those only.
+//! engine again until all are done. fan_out: one run with 7,000 children of one step, sixteen at a time. cancel: 200
+//! runs whose step waits for a minute, each cancelled in turn: from the call until the step is told, and until the run has
+//! ended; and 40 more that are cancelled by another owner, through the database. One JSON line a case, each in a process of
+//! its own so that its peak memory is its own. With names of cases as arguments, those only.
 
 #![allow(clippy::expect_used, reason = "a benchmark stops at the first surprise")]
 
@@ -11,10 +13,11 @@ use std::convert::Infallible;
 use std::io::{BufRead as _, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use engine::{Engine, EngineConfig, EngineContext, Outcome, Registry, Start, StartRun, SystemClock};
+use engine::{Engine, EngineConfig, EngineContext, Mutation, Outcome, Registry, Start, StartRun, SystemClock};
+use engine_rules::activity::ActivityContext;
 use engine_rules::clock::Clock as _;
 use engine_rules::context::{ChildDef, ChildStart, Context, Interrupt, StepDef};
 use engine_rules::retry::RetryPolicy;
@@ -61,10 +64,63 @@ async fn fan_out<C: Context>(ctx: &mut C, count: u32) -> Result<usize, Interrupt
     Ok(ctx.fan_out(&CHILDREN, &starts, 16).await?.len())
 }
 
+const LONG: StepDef<(), ()> = StepDef::new("long", "bench.long", RetryPolicy::LOCAL);
+
+async fn long<C: Context>(ctx: &mut C, _input: ()) -> Result<(), Interrupt> {
+    ctx.step(&LONG, &()).await?;
+    ctx.step(&STEP, &1).await.map(|_| ())
+}
+
+/// When the step of the run at hand began, and when it was told to stop, in microseconds; 0 for not yet.
+static BEGUN_US: AtomicU64 = AtomicU64::new(0);
+static TOLD_US: AtomicU64 = AtomicU64::new(0);
+
+/// A step that would take a minute.
+async fn wait_a_minute(ctx: ActivityContext) {
+    let clock = SystemClock::new();
+    BEGUN_US.store(now_us().max(1), Ordering::SeqCst);
+    tokio::select! {
+        () = ctx.cancel.cancelled() => TOLD_US.store(now_us(), Ordering::SeqCst),
+        () = clock.sleep_ms(60_000) => {}
+    }
+}
+
+/// Cancels so many runs by `by`, one after the other: how long until the step was told, and until the run had ended.
+async fn cancel_runs(engine: &Engine, by: &Engine, count: u32) -> (Vec<u64>, Vec<u64>) {
+    let who = Mutation { actor: "bench".to_owned(), reason: "the bench".to_owned() };
+    let (mut told, mut ended) = (Vec::new(), Vec::new());
+    for _ in 0..count {
+        BEGUN_US.store(0, Ordering::SeqCst);
+        let run = StartRun::new("long", json!(null), "bench");
+        let Ok(Start::Started(run)) = engine.start(run).await else { unreachable!("it has no key") };
+        let driving = tokio::spawn({
+            let engine = engine.clone();
+            async move { engine.drive(run.run_id).await }
+        });
+        while BEGUN_US.load(Ordering::SeqCst) == 0 {
+            tokio::task::yield_now().await;
+        }
+        let began = now_us();
+        by.cancel(run.run_id, &who).await.expect("it is cancelled");
+        let outcome = driving.await.expect("no panic").expect("it is driven");
+        assert_eq!(outcome, Outcome::Cancelled);
+        ended.push(now_us() - began);
+        told.push(TOLD_US.load(Ordering::SeqCst).saturating_sub(began));
+    }
+    told.sort_unstable();
+    ended.sort_unstable();
+    (told, ended)
+}
+
 async fn open(state: &Path) -> Engine {
     let mut registry = Registry::new();
     registry.workflow("fan_out", 1, fan_out::<EngineContext>);
+    registry.workflow("long", 1, long::<EngineContext>);
     registry.workflow("steps", 1, steps::<EngineContext>);
+    registry.activity("bench.long", |ctx, (): ()| async move {
+        wait_a_minute(ctx).await;
+        Ok::<_, Infallible>(())
+    });
     registry.activity("bench.step", |_ctx, number: u32| async move { Ok::<_, Infallible>(number + 1) });
     Engine::open(EngineConfig::new(state), registry).await.expect("the engine opens")
 }
@@ -185,6 +241,20 @@ async fn run_case(case: &str, state: &Path) -> Value {
             assert_eq!(outcome, Outcome::Succeeded(json!(7_000)));
             (7_001, 7_000, json!({}))
         }
+        "cancel" => {
+            let (told, ended) = cancel_runs(&engine, &engine, 200).await;
+            let other = open(state).await;
+            let (told_there, ended_there) = cancel_runs(&engine, &other, 40).await;
+            other.close().await;
+            LATENCIES_US.lock().expect("nobody panicked").extend(told);
+            let elsewhere = json!({
+                "ended_p50_us": ended[ended.len() / 2],
+                "elsewhere_p50_us": told_there[told_there.len() / 2],
+                "elsewhere_p99_us": told_there[told_there.len() * 99 / 100],
+                "elsewhere_ended_p50_us": ended_there[ended_there.len() / 2],
+            });
+            (240, 200, elsewhere)
+        }
         other => unreachable!("there is no case {other}"),
     };
     let wall_s = seconds(now_us() - began);
@@ -194,6 +264,7 @@ async fn run_case(case: &str, state: &Path) -> Value {
     latencies.sort_unstable();
     assert_eq!(latencies.len(), steps as usize, "every step was seen");
     let mut report = json!({
+        "bench": "engine",
         "case": case,
         "steps_per_s": (f64::from(steps) / busy_s).round(),
         "runs_per_s": (f64::from(runs) / busy_s * 10.0).round() / 10.0,
@@ -249,7 +320,8 @@ fn main() {
         writeln!(std::io::stdout(), "{report}").expect("stdout is open");
         return;
     }
-    let cases = if cases.is_empty() { ["A", "B", "C", "D", "fan_out"].map(str::to_owned).to_vec() } else { cases };
+    let cases =
+        if cases.is_empty() { ["A", "B", "C", "D", "fan_out", "cancel"].map(str::to_owned).to_vec() } else { cases };
     // Beside the build, where the disk is the one that counts, not in a temporary file system in memory.
     let beside = std::env::current_exe().expect("this program has a path");
     for case in cases {

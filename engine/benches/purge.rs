@@ -63,7 +63,7 @@ async fn seed(state: &Path, runs: u32) {
     ] {
         sqlx::query(sql).bind(runs).bind(OLD_MS).execute(&mut db).await.expect("rows");
     }
-    sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&mut db).await.expect("a checkpoint");
+    sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&mut db).await.expect("it is cut back");
     db.close().await.expect("it closes");
 }
 

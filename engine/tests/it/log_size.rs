@@ -74,6 +74,6 @@ async fn a_look_into_the_journal_leaves_no_reader_behind() {
     engine.reader().run(unknown).await.expect_err("there is no such run");
     engine.drive(unknown).await.expect_err("there is no such run");
     let mut other = outsider(folder.path()).await;
-    let row = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").fetch_one(&mut other).await.expect("a checkpoint");
+    let row = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").fetch_one(&mut other).await.expect("it is cut back");
     assert_eq!((row.get::<i64, _>(0), log_bytes(folder.path())), (0, 0), "busy, and bytes left");
 }
