@@ -13,7 +13,7 @@ use std::sync::Arc;
 use engine_rules::context::{ChildDef, ChildEnd, ChildStart, Context, Interrupt, StepDef};
 use engine_rules::digest::{canonical_json, digest_text};
 use engine_rules::failure::{Disposition, Failure};
-use engine_rules::limits::{HISTORY_LIMIT_STEPS, NAME_LIMIT_BYTES, bounded};
+use engine_rules::limits::{HISTORY_LIMIT_STEPS, NAME_LIMIT_BYTES, bounded, cut};
 use engine_rules::position::{Position, step_label};
 use engine_rules::state::{RunEvent, RunState, StepState};
 use serde::Serialize;
@@ -36,6 +36,9 @@ pub(crate) use stop::tells_of_cancel;
 /// A section is started again at most this often before a person must look: without a limit, a section that kills its
 /// process would do so for ever, because each iteration counts its attempts anew.
 const SECTION_ITERATIONS: u32 = 10;
+
+/// How much of an input is shown where it differs from the recorded one, in bytes: enough to see the difference of most.
+const SHOWN_INPUT_BYTES: usize = 2_000;
 
 /// The kinds of rows that a run leaves. Their names are what the journal holds.
 mod kind {
@@ -318,13 +321,20 @@ impl EngineContext {
         }
         let recorded = describe(&found.kind, found.section.as_deref(), found.position, &found.name);
         let requested = describe(ask.kind, self.section.map(|section| section.name), position, ask.name);
-        let what = if recorded == requested {
-            format!("the input differs: recorded {}, requested {}", found.input_digest, ask.digest)
+        let (differs_by_input, place) = (recorded == requested, found.position);
+        let (digest, carried_from) = (found.input_digest.clone(), found.carried_from.clone());
+        let what = if differs_by_input {
+            let (recorded, requested) = match (self.recorded_input(place).await, ask.input) {
+                (Some(recorded), Some(requested)) => {
+                    (cut(recorded, SHOWN_INPUT_BYTES), cut(requested.to_string(), SHOWN_INPUT_BYTES))
+                }
+                (Some(_) | None, Some(_) | None) => (digest, ask.digest.clone()),
+            };
+            format!("the input differs: recorded {recorded}, requested {requested}")
         } else {
             format!("recorded {recorded}, requested {requested}")
         };
-        if let (Some(origin), Some(section)) = (&found.carried_from, self.section.filter(|_| ask.kind != kind::SECTION))
-        {
+        if let (Some(origin), Some(section)) = (&carried_from, self.section.filter(|_| ask.kind != kind::SECTION)) {
             let failure = carry::section_differs(section.name, origin, self.carry.as_ref(), position, &what);
             let label = self.label(ask.name);
             return Err(self.block(self.new_write(), failure, Some(label)).await);
@@ -337,6 +347,22 @@ impl EngineContext {
         );
         let label = self.label(ask.name);
         Err(self.block(self.new_write(), failure, Some(label)).await)
+    }
+
+    /// The input of a recorded step, to be shown; `None` where the journal does not tell.
+    async fn recorded_input(&self, place: Position) -> Option<String> {
+        if !self.mode.is_live() {
+            return None;
+        }
+        let input =
+            sqlx::query_scalar("SELECT input FROM step WHERE run_no = ? AND top = ? AND iteration = ? AND sub = ?")
+                .bind(self.run.run_no)
+                .bind(place.top)
+                .bind(place.iteration)
+                .bind(place.sub)
+                .fetch_optional(&self.inner.readers);
+        // What cannot be read is shown by its digest.
+        input.await.ok().flatten().flatten()
     }
 
     /// A value that is recorded when the run first comes here.

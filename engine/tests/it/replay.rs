@@ -54,7 +54,11 @@ async fn a_difference_blocks_the_run_and_shows_both_sides() {
             |r| _ = r.workflow("work", 1, reordered),
             &["at 2", "recorded step second", "requested step third"],
         ),
-        ("other input", |r| _ = r.workflow("work", 1, other_input), &["at 2", "the input differs"]),
+        (
+            "other input",
+            |r| _ = r.workflow("work", 1, other_input),
+            &["at 2", "the input differs: recorded 1, requested 101"],
+        ),
         ("other kind", |r| _ = r.workflow("work", 1, other_kind), &["at 1", "recorded step first", "requested now"]),
         ("shorter", |r| _ = r.workflow("work", 1, shorter), &["recorded step second at 2", "requested the end"]),
         ("swallows", |r| _ = r.workflow("work", 1, swallows), &["requested step erste"]),
