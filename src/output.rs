@@ -18,7 +18,7 @@ pub struct Output {
 
 /// The columns of tables whose text may go on in a further line. An id or an instant that is broken over two lines
 /// cannot be copied.
-const FREE_TEXT: [&str; 7] = ["WHY", "CHANGES", "REASON", "REFUSED", "FOUND", "EXPECTED", "FIX"];
+const FREE_TEXT: [&str; 6] = ["WHY", "CHANGES", "REASON", "REFUSED", "FOUND", "EXPECTED"];
 
 impl Output {
     /// An output for this process: colour and a live display on a terminal only, and no colour under `NO_COLOR`.

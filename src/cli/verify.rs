@@ -1,5 +1,7 @@
 //! `jobctl verify`: the catalog held against what is there.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use activities::inventory::verify as verify_catalog;
 use engine_rules::failure::ActivityError as _;
 use serde_json::json;
@@ -29,15 +31,17 @@ pub fn verify(world: &World, out: Output, args: &Verify) -> Result<Exit, Ended> 
         out.line("no finding");
     } else {
         let rows = found.findings.iter().map(|finding| {
-            [
-                finding.code.to_owned(),
-                finding.subject.clone(),
-                finding.found.clone(),
-                finding.expected.clone(),
-                finding.fix.clone(),
-            ]
+            [finding.code.to_owned(), finding.subject.clone(), finding.found.clone(), finding.expected.clone()]
         });
-        out.table(["CODE", "SUBJECT", "FOUND", "EXPECTED", "FIX"], rows.collect());
+        out.table(["CODE", "SUBJECT", "FOUND", "EXPECTED"], rows.collect());
+        // Many findings have one fix.
+        let mut fixes: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for finding in &found.findings {
+            fixes.entry(&finding.fix).or_default().insert(finding.code);
+        }
+        for (fix, codes) in fixes {
+            out.line(format!("fix of {}: {fix}", codes.into_iter().collect::<Vec<_>>().join(", ")));
+        }
     }
     out.document(
         "verify",

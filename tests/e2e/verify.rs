@@ -91,7 +91,7 @@ fn a_leaf_with_a_flipped_byte_is_found_in_the_newest_and_in_an_older_version() {
         assert_eq!(findings(&env, &[]), [("leaf.digest".to_owned(), in_catalog(&env, &leaf))]);
         std::fs::remove_file(&leaf).unwrap();
         assert_eq!(findings(&env, &[]), [("leaf.missing".to_owned(), in_catalog(&env, &leaf))]);
-        env.jobctl(["verify"]).exits(6).says(&["leaf.missing", "restore inventory/leaves", PRODUCT]);
+        env.jobctl(["verify"]).exits(6).says(&["leaf.missing", "restore it from a backup", PRODUCT]);
     }
 }
 

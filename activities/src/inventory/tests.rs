@@ -1,5 +1,6 @@
 mod crash_and_race;
 mod fallback;
+mod verify;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

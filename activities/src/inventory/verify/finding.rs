@@ -24,15 +24,13 @@ pub struct Finding {
 
 /// How a file of an edition comes back.
 pub(super) fn whole_edition(product: &ProductId, edition: &EditionId) -> String {
-    format!("restore it from a backup (catalog §10.3); then check: jobctl edition check {edition} --product {product}")
+    format!("{RESTORE}; then check the edition: jobctl edition check {edition} --product {product}")
 }
 
 const CURRENT_FIX: &str = "nothing has to be done: readers find the newest version without it, and the next version that \
                            is written puts it right";
 
-fn restore(path: &str) -> String {
-    format!("restore {path} from a backup (catalog §10.3)")
-}
+const RESTORE: &str = "restore it from a backup (catalog §10.3)";
 
 impl Finding {
     fn new(code: &'static str, subject: String, found: String, expected: impl Into<String>, fix: String) -> Self {
@@ -70,14 +68,12 @@ impl Finding {
 
     pub(super) fn root_missing(seq: Seq) -> Self {
         let path = layout::root(seq);
-        let fix = restore(&path);
-        Self::new("root.missing", path, "no root".to_owned(), format!("the root of version {seq}"), fix)
+        Self::new("root.missing", path, "no root".to_owned(), format!("the root of version {seq}"), RESTORE.to_owned())
     }
 
     pub(super) fn root_invalid(seq: Seq, fault: &RootFault) -> Self {
         let path = layout::root(seq);
-        let fix = restore(&path);
-        Self::new("root.invalid", path, fault.to_string(), format!("the root of version {seq}"), fix)
+        Self::new("root.invalid", path, fault.to_string(), format!("the root of version {seq}"), RESTORE.to_owned())
     }
 
     pub(super) fn leaf(seq: Seq, product: &ProductId, sha256: &Sha256Hex, fault: &LeafFault) -> Self {
@@ -88,9 +84,8 @@ impl Finding {
             LeafFault::Document(_) => "leaf.invalid",
             LeafFault::Product { .. } => "leaf.product",
         };
-        let expected = format!("the leaf of product {product} with SHA-256 {sha256}, as version {seq} names it");
-        let fix = restore(&path);
-        Self::new(code, path, fault.to_string(), expected, fix)
+        let expected = format!("the leaf of product {product} as version {seq} names it");
+        Self::new(code, path, fault.to_string(), expected, RESTORE.to_owned())
     }
 
     pub(super) fn of_refusal(subject: String, refusal: &Refusal) -> Self {
