@@ -22,9 +22,20 @@ fn world() -> (Env, [String; 2]) {
     (env, ids)
 }
 
+/// One catalog for all, since a publish takes its time, and nothing is changed.
 #[test]
-fn what_the_last_version_changed_is_told_with_who_and_why() {
-    let (env, [first, second]) = world();
+fn the_inventory_answers_what_changed_what_was_live_and_what_became_of_a_product() {
+    let (env, ids) = world();
+    let before = env.catalog_bytes();
+    what_the_last_version_changed_is_told_with_who_and_why(&env, &ids);
+    what_was_live_then_is_told_by_time_and_by_number(&env, &ids);
+    each_edition_has_its_state_since_when_by_which_version_and_why(&env, &ids);
+    assert_eq!(env.catalog_bytes(), before);
+    // And nothing made a state database.
+    assert!(!env.path("state").exists());
+}
+
+fn what_the_last_version_changed_is_told_with_who_and_why(env: &Env, [first, second]: &[String; 2]) {
     let diff = env.json(["inventory", "diff"]);
     assert_eq!(json!([diff["from"]["seq"], diff["to"]["seq"]]), json!([2, 3]));
     assert!(diff["to"]["event"]["actor"].as_str().unwrap().contains('@'));
@@ -32,20 +43,16 @@ fn what_the_last_version_changed_is_told_with_who_and_why() {
     let entries = diff["changes"][0]["entries"].as_array().unwrap();
     let told: Vec<_> = entries.iter().map(|it| json!([it["edition_id"], it["from"], it["to"]])).collect();
     assert_eq!(told, [json!([first, "live", "superseded"]), json!([second, null, "live"])]);
-    env.jobctl(["inventory", "diff"]).exits(0).says(&["revision 100", &first, &second, "superseded", "2026", PRODUCT]);
+    env.jobctl(["inventory", "diff"]).exits(0).says(&["revision 100", first, second, "superseded", "2026", PRODUCT]);
     // Near or far, and in either direction.
     let far = env.json(["inventory", "diff", "1"]);
     assert_eq!(far["changes"][0]["entries"].as_array().unwrap().len(), 2);
     let back = env.json(["inventory", "diff", "3", "2"]);
     assert_eq!(back["changes"][0]["entries"][1]["to"], json!(null));
     env.jobctl(["inventory", "diff", "2", "2"]).exits(0).says(&["no edition differs"]);
-    // And nothing made a state database.
-    assert!(!env.path("state").exists());
 }
 
-#[test]
-fn what_was_live_then_is_told_by_time_and_by_number() {
-    let (env, [first, second]) = world();
+fn what_was_live_then_is_told_by_time_and_by_number(env: &Env, [first, second]: &[String; 2]) {
     let log = env.json(["inventory", "log"]);
     let at = |n: usize| log["versions"][n]["created_at"].as_str().unwrap().to_owned();
     let live = |args: &[&str]| {
@@ -56,17 +63,15 @@ fn what_was_live_then_is_told_by_time_and_by_number() {
     };
     assert_eq!(live(&[]), (3, Some(second.clone())));
     assert_eq!(live(&["--seq", "2"]), (2, Some(first.clone())));
-    assert_eq!(live(&["--at", &at(0)]), (3, Some(second)));
-    assert_eq!(live(&["--at", &at(1)]), (2, Some(first)));
+    assert_eq!(live(&["--at", &at(0)]), (3, Some(second.clone())));
+    assert_eq!(live(&["--at", &at(1)]), (2, Some(first.clone())));
     assert_eq!(live(&["--at", &at(2)]), (1, None));
     env.jobctl(["inventory", "products", "--at", "2020-01-01"]).exits(2).says(&["no version", "inventory log"]);
     env.jobctl(["inventory", "products", "--at", "yesterday"]).exits(2).says(&["--at", "expected"]);
     env.jobctl(["inventory", "products", "--seq", "4"]).exits(2).says(&["no version 4", "the newest is 3"]);
 }
 
-#[test]
-fn each_edition_has_its_state_since_when_by_which_version_and_why() {
-    let (env, [first, second]) = world();
+fn each_edition_has_its_state_since_when_by_which_version_and_why(env: &Env, [first, second]: &[String; 2]) {
     let product = env.json(["inventory", "product", PRODUCT]);
     assert_eq!(product["heads"][0]["edition_id"], second.as_str());
     let editions = product["editions"].as_array().unwrap();
@@ -76,7 +81,7 @@ fn each_edition_has_its_state_since_when_by_which_version_and_why() {
     let before = env.json(["inventory", "product", PRODUCT, "--seq", "2"]);
     assert_eq!(before["editions"][0]["by_version"], 2);
     assert_eq!(before["editions"][0]["by"]["reason"], "revision 0");
-    env.jobctl(["inventory", "product", PRODUCT]).exits(0).says(&[&first, "superseded", "revision 100"]);
+    env.jobctl(["inventory", "product", PRODUCT]).exits(0).says(&[first, "superseded", "revision 100"]);
     env.jobctl(["inventory", "product", "99100002"]).exits(2).says(&["no product 99100002", "version 3", PRODUCT]);
     env.jobctl(["inventory", "product", PRODUCT, "--seq", "1"]).exits(2).says(&["version 1", "none yet"]);
     let log = env.json(["inventory", "log", "--product", PRODUCT]);
