@@ -17,7 +17,7 @@ fn at_work(env: &Env) -> (std::fs::File, Child, String) {
     Table::new(PRODUCT, 3).write_zip(&source);
     let source = source.display().to_string();
     let mut command = env.command(["run", "publish", "--product", PRODUCT, "--source", &source]);
-    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     for _ in 0..1_000 {
         let runs = env.json(["runs", "list"]);
         if let Some(run) = runs["runs"][0]["run_id"].as_str()
@@ -26,7 +26,8 @@ fn at_work(env: &Env) -> (std::fs::File, Child, String) {
             return (lock, child, run.to_owned());
         }
     }
-    panic!("the run does not begin");
+    child.kill().unwrap();
+    panic!("the run does not begin: {:?}", child.wait());
 }
 
 fn signal(child: &Child, signal: Signal) {
