@@ -49,6 +49,7 @@ mod runner;
 mod schedules;
 mod serve;
 mod slots;
+mod start;
 mod writer;
 
 use std::future::Future;
@@ -56,7 +57,7 @@ use std::pin::Pin;
 
 pub use clock::SystemClock;
 pub use context::EngineContext;
-pub use engine::{Engine, EngineConfig, KeyPolicy, Mutation, Outcome, Start, StartRun, Started};
+pub use engine::{Engine, EngineConfig, Mutation, Outcome};
 pub use error::EngineError;
 pub use events::{Event, EventKind, Events};
 pub use export::{ExportError, ExportedChild, ExportedSignal, RunExport};
@@ -71,6 +72,7 @@ pub use registry::{Registry, WorkflowFn};
 pub use runner::{Difference, History, PlannedStep, Rehearsal, ReplayFrom, ReplayPlan};
 pub use schedules::{Fired, FiredOutcome, ScheduleDef, Synced, find_time_zone};
 pub use serve::{Periodic, ServeOptions, ServeReport};
+pub use start::{KeyPolicy, Start, StartRun, Started};
 
 /// The crash points of a run that waits for a time or a signal.
 pub const WAIT_CRASH_POINTS: &[&str] =

@@ -12,9 +12,11 @@ use engine_rules::schedule::{Misfire, TickId, Timing};
 use jiff::tz::TimeZone;
 use serde_json::Value;
 
-use crate::engine::{Engine, KeyPolicy, Mutation, Started};
+use crate::engine::{Engine, Mutation};
+
 use crate::error::EngineError;
 use crate::id::RunId;
+use crate::start::{KeyPolicy, Started};
 
 /// The longest catch-up window, in milliseconds: 366 days. An older tick is history.
 const CATCH_UP_LIMIT_MS: i64 = 366 * 24 * 60 * 60 * 1000;

@@ -27,8 +27,7 @@ fn at_work(env: &Env) -> (std::fs::File, Child, String) {
         }
     }
     child.kill().unwrap();
-    child.wait().unwrap();
-    panic!("the run does not begin");
+    panic!("the run does not begin: {:?}", child.wait());
 }
 
 fn signal(child: &Child, signal: Signal) {

@@ -13,11 +13,12 @@ use sqlx::{Row as _, SqliteConnection};
 use super::rehearsal::looked_at;
 use crate::catch::Caught;
 use crate::context::{Carry, End, EngineContext, Mode, Planning, RunHandle, SECTION_DIFFERS};
-use crate::engine::{Engine, Inner, Mutation, Start, check_mutation};
+use crate::engine::{Engine, Inner, Mutation};
 use crate::error::EngineError;
 use crate::id::RunId;
 use crate::journal;
 use crate::read::{RunDetail, StepRow};
+use crate::start::{Start, check_mutation};
 
 /// From where a run is replayed, and with what.
 #[derive(Debug, Clone)]

@@ -6,9 +6,10 @@ use engine_rules::state::RunEvent;
 
 use super::claim::Standing;
 use super::orders::audit;
-use crate::engine::{Engine, Inner, Mutation, check_mutation};
+use crate::engine::{Engine, Inner, Mutation};
 use crate::error::EngineError;
 use crate::id::RunId;
+use crate::start::check_mutation;
 
 impl Engine {
     /// Lets a paused or blocked run go on in whichever process comes first: it is in the queue when this returns, behind

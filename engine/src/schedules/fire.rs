@@ -14,8 +14,9 @@ use sqlx::SqliteConnection;
 
 use super::stored::Stored;
 use super::{Fired, FiredOutcome};
-use crate::engine::{Inner, new_run};
+use crate::engine::Inner;
 use crate::error::EngineError;
+use crate::start::new_run;
 use crate::writer::{NewRun, StartAnswer, start_within};
 
 /// How many bytes of input the runs of one transaction have at most: 8 MiB, so that memory stays small.

@@ -7,9 +7,10 @@ use sqlx::SqliteConnection;
 
 use super::fire::{now, settle};
 use super::stored::Stored;
-use crate::engine::{Inner, KeyPolicy, Mutation, Started, begun, check_mutation, new_run};
+use crate::engine::{Inner, Mutation};
 use crate::error::EngineError;
 use crate::id::RunId;
+use crate::start::{KeyPolicy, Started, begun, check_mutation, new_run};
 use crate::writer::{StartAnswer, start_within};
 
 pub(super) async fn pause(inner: &Inner, name: &str, by: &Mutation) -> Result<(), EngineError> {

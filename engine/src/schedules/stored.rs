@@ -7,9 +7,10 @@ use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
 
 use crate::db::patient;
-use crate::engine::{Inner, KeyPolicy, StartRun};
+use crate::engine::Inner;
 use crate::error::{EngineError, storage};
 use crate::schedules::find_time_zone;
+use crate::start::{KeyPolicy, StartRun};
 
 /// A row of the table `schedule`.
 #[derive(Debug, Clone)]

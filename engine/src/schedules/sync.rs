@@ -10,8 +10,9 @@ use jiff::Timestamp;
 use super::fire::{now, settle};
 use super::stored::{Definition, Stored};
 use super::{ScheduleDef, Synced};
-use crate::engine::{Inner, StartRun, check_text, check_texts, labels_text};
+use crate::engine::Inner;
 use crate::error::EngineError;
+use crate::start::{StartRun, check_text, check_texts, labels_text};
 
 pub(super) async fn sync(inner: &Inner, schedules: &[ScheduleDef], is_all: bool) -> Result<Synced, EngineError> {
     let mut names = BTreeSet::new();
