@@ -179,7 +179,7 @@ fn a_change_list_that_says_something_else_is_found(env: &Env, _: &str) {
 }
 
 fn a_data_file_that_is_missing_or_resized_is_found_and_one_that_changed_by_hashing(env: &Env, _: &str) {
-    let file = data_file(&env);
+    let file = data_file(env);
     let bytes = std::fs::read(&file).unwrap();
     let subject = in_catalog(env, &file);
     flip(&file);
