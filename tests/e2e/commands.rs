@@ -105,6 +105,22 @@ fn completions_and_the_manual_are_printed() {
     env.jobctl(["inventory", "show", "--catalog", "nowhere"]).exits(3).says(&["nowhere"]);
 }
 
+/// Operations on the Inventory that are decided and have no command yet. Each leaves this list with its command.
+const WITHOUT_COMMAND: [&str; 12] = [
+    "correct",
+    "drop",
+    "embargo",
+    "rebuild",
+    "reinstate",
+    "release",
+    "repair",
+    "retire",
+    "rollback",
+    "set",
+    "supersede",
+    "withdraw",
+];
+
 /// The words of `text` after a `jobctl`, as far as they are a command and its options; and whether more than the
 /// command's name is told, so that a person may copy it.
 fn suggestions(text: &str) -> Vec<(Vec<String>, bool)> {
@@ -128,6 +144,13 @@ fn suggestions(text: &str) -> Vec<(Vec<String>, bool)> {
         found.push((words, !is_name_alone));
     }
     found
+}
+
+/// `drop-pending` and the like are known by their first part.
+fn is_without_command(word: &str) -> bool {
+    WITHOUT_COMMAND
+        .iter()
+        .any(|name| word == *name || word.strip_prefix(name).is_some_and(|rest| rest.starts_with('-')))
 }
 
 #[test]
@@ -158,6 +181,9 @@ fn every_command_that_a_message_names_is_there_with_its_options() {
         if !words.first().is_some_and(|word| known.contains(&word.as_str())) {
             continue;
         }
+        if words[0] == "run" && words.get(1).is_some_and(|word| is_without_command(word)) {
+            continue;
+        }
         let has_two = ["run", "runs", "schedules", "inventory", "edition"].contains(&words[0].as_str());
         let split = words.iter().position(|word| word.starts_with("--")).unwrap_or(words.len());
         let command = words[..split.min(if has_two { 2 } else { 1 })].to_vec();
@@ -172,6 +198,11 @@ fn every_command_that_a_message_names_is_there_with_its_options() {
         for option in required.filter(|_| is_told && !words.contains(&"--help".to_owned())) {
             assert!(words.iter().any(|word| word == option), "{words:?} needs {option}");
         }
+    }
+    let run = env.jobctl(["run", "--help"]).exits(0).stdout;
+    let commands: Vec<_> = run.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next()).collect();
+    for name in commands {
+        assert!(!is_without_command(name), "{name} has its command now");
     }
     assert!(helps.len() >= 8, "{:?}", helps.keys());
 }

@@ -374,7 +374,7 @@ impl TransitionRefusal {
                  edition: jobctl run publish --product {product}"
             ),
             Self::BuiltOnWithdrawn { product, edition, embargoed: false, .. } => format!(
-                "discard it if it is not sealed yet: jobctl edition discard {edition} --product {product}; then build \
+                "discard it if it is not sealed yet: jobctl edition discard {edition} --product {product} --reason …; then build \
                  from the live edition: jobctl run publish --product {product}"
             ),
             Self::TwoPending { product, edition, other, registered: true, .. } => format!(
