@@ -48,8 +48,8 @@ fn main() -> ExitCode {
             return Exit::Usage.into();
         }
     };
-    init_tracing();
     let out = Output::new(cli.global.json);
+    init_tracing(out);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -72,10 +72,14 @@ fn main() -> ExitCode {
     exit.into()
 }
 
-fn init_tracing() {
+fn init_tracing(out: Output) {
     let filter = tracing_subscriber::EnvFilter::try_from_env("JOBCTL_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(out.has_error_colour())
+        .init();
 }
 
 /// The crash tests' hook: `JOBCTL_CRASH_AT=point[:n]` ends the process at the n-th passage of a point, and

@@ -37,6 +37,12 @@ impl Output {
         Self { json: true, ..self }
     }
 
+    /// Whether standard error may be coloured; a log in a file may not.
+    #[must_use]
+    pub fn has_error_colour(self) -> bool {
+        self.error_colour
+    }
+
     /// Whether one JSON document is asked for.
     #[must_use]
     pub fn is_json(self) -> bool {

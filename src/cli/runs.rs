@@ -91,6 +91,10 @@ fn is_interrupted(run: &RunRow) -> bool {
 /// Whether `id` is one that `text` names: by itself, by a beginning or an end, or by both with `…` between.
 fn is_named(id: RunId, text: &str) -> bool {
     let id = id.to_string();
+    // An empty text, or a lone `…`, names no run: a variable that is not set must not cancel the only one there is.
+    if !text.contains(|c: char| c.is_ascii_hexdigit()) {
+        return false;
+    }
     match text.split_once('…').or_else(|| text.split_once("...")) {
         Some((beginning, end)) => id.starts_with(beginning) && id.ends_with(end),
         None => id.starts_with(text) || id.ends_with(text),
@@ -120,7 +124,7 @@ async fn find(reader: &Reader, text: &str) -> Result<RunId, EngineError> {
 /// The imported run that `text` names.
 async fn find_imported(reader: &Reader, text: &str) -> Result<RunId, EngineError> {
     let ids = reader.imported_ids().await?;
-    only(ids.into_iter().filter(|id| !text.is_empty() && is_named(*id, text)).collect(), text)
+    only(ids.into_iter().filter(|id| is_named(*id, text)).collect(), text)
 }
 
 /// The run of this state that `text` names. One that was imported is refused as such.

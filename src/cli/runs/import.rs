@@ -10,12 +10,14 @@ use serde_json::json;
 
 use super::export_error;
 use crate::args::RunsImport;
+use crate::cli::reason;
 use crate::exit::{Ended, Exit};
 use crate::output::Output;
 use crate::wire::World;
 
 pub(super) async fn import(world: &World, out: Output, args: RunsImport) -> Result<Exit, Ended> {
     let RunsImport { file, replace, reason } = args;
+    let reason = reason::reason(out, Some(reason))?;
     let text = read(&file)?;
     // A file that is refused must not leave a state database behind.
     engine::RunExport::parse(&text).map_err(export_error)?;

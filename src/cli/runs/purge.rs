@@ -8,6 +8,7 @@ use super::document::instant;
 use super::reader;
 use crate::args::RunsPurge;
 use crate::cli::cancelled::take_back_every;
+use crate::cli::reason;
 use crate::cli::when;
 use crate::config::Retention;
 use crate::exit::{Ended, Exit};
@@ -41,6 +42,7 @@ pub async fn carry_out(world: &World, engine: &Engine, plan: PurgePlan) -> Resul
 
 pub(super) async fn purge(world: &World, out: Output, args: RunsPurge) -> Result<Exit, Ended> {
     let RunsPurge { older_than, failed_too, dry_run, reason } = args;
+    let reason = if dry_run { reason } else { Some(reason::reason(out, reason)?) };
     let now_ms = world.clock.now_ms();
     let by = Mutation { actor: world.actor.clone(), reason: reason.unwrap_or_default() };
     let mut plan = match older_than {
