@@ -69,6 +69,12 @@ fn main() -> ExitCode {
     if leaves_steps {
         runtime.shutdown_background();
     }
+    if let Some(fault) = Output::failure() {
+        out.ended(&exit::Ended::usage(format!("the output could not be written: {fault}")));
+        if exit == Exit::Done {
+            return Exit::Failed.into();
+        }
+    }
     exit.into()
 }
 

@@ -1,8 +1,9 @@
 //! The only place that prints. Text for a person, or one JSON document.
 
 use std::io::{IsTerminal as _, Write as _};
+use std::sync::OnceLock;
 
-use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
+use comfy_table::{ColumnConstraint, ContentArrangement, Table, Width, presets};
 use serde_json::{Value, json};
 
 use crate::exit::Ended;
@@ -15,6 +16,12 @@ pub struct Output {
     colour: bool,
     error_colour: bool,
 }
+
+/// How wide free text is at least, in characters.
+const FREE_TEXT_WIDTH: u16 = 30;
+
+/// The first failure to print.
+static UNWRITTEN: OnceLock<String> = OnceLock::new();
 
 /// The columns of tables whose text may go on in a further line. An id or an instant that is broken over two lines
 /// cannot be copied.
@@ -113,9 +120,23 @@ impl Output {
         styled(self.colour, text, anstyle::AnsiColor::Green)
     }
 
-    /// Prints text as it is. A reader that went away (`| head`) is no error.
+    /// Prints text as it is. A reader that went away (`| head`) is no error; another failure is kept for
+    /// [`Output::failure`].
     pub fn raw(self, text: &str) {
-        let _ = writeln!(std::io::stdout().lock(), "{text}");
+        let mut stdout = std::io::stdout().lock();
+        match writeln!(stdout, "{text}").and_then(|()| stdout.flush()) {
+            Ok(()) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
+            Err(error) => {
+                let _ = UNWRITTEN.set(error.to_string());
+            }
+        }
+    }
+
+    /// What kept the output from being written, if anything did: what was printed is then not whole.
+    #[must_use]
+    pub fn failure() -> Option<&'static str> {
+        UNWRITTEN.get().map(String::as_str)
     }
 }
 
@@ -155,9 +176,11 @@ fn laid_out<const N: usize>(header: [&str; N], rows: Vec<[String; N]>, within: O
         table.add_row(row);
     }
     for (column, name) in table.column_iter_mut().zip(header) {
-        if !FREE_TEXT.contains(&name) {
-            column.set_constraint(ColumnConstraint::ContentWidth);
-        }
+        // Free text in a column of a few characters reads as none: rather a line that is too long.
+        column.set_constraint(match FREE_TEXT.contains(&name) {
+            true => ColumnConstraint::LowerBoundary(Width::Fixed(FREE_TEXT_WIDTH)),
+            false => ColumnConstraint::ContentWidth,
+        });
     }
     table.to_string()
 }

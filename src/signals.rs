@@ -1,9 +1,14 @@
 //! How a person or the system tells this process to end.
 
+use std::time::Duration;
+
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 
 use crate::exit::Ended;
+
+/// How long after the first signal the same one is taken for its echo.
+const ECHO: Duration = Duration::from_millis(200);
 
 /// SIGINT and SIGTERM.
 struct Signals {
@@ -16,10 +21,10 @@ impl Signals {
         Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }
 
-    async fn next(&mut self) {
+    async fn next(&mut self) -> SignalKind {
         tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => SignalKind::interrupt(),
+            _ = self.terminate.recv() => SignalKind::terminate(),
         }
     }
 }
@@ -45,9 +50,13 @@ pub fn told_to_end() -> Result<oneshot::Receiver<()>, Ended> {
             }
             Ok((runtime, mut signals)) => {
                 let _ = answer.send(Ok(()));
-                runtime.block_on(signals.next());
+                let first = runtime.block_on(signals.next());
                 let _ = tell.send(());
-                runtime.block_on(signals.next());
+                // One order may come twice at once: to the process, and to its group.
+                let echo = async { while signals.next().await == first {} };
+                if runtime.block_on(async { tokio::time::timeout(ECHO, echo).await }).is_err() {
+                    runtime.block_on(signals.next());
+                }
                 let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
             }
         }

@@ -110,6 +110,11 @@ pub fn engine_error(error: &engine::EngineError) -> Ended {
         ended.failure.hint = ended.failure.hint.map(|hint| with_run(&hint, *holder));
         return ended.with_exit(Exit::Busy);
     }
+    let is_busy =
+        matches!(error, engine::EngineError::OwnedElsewhere { .. } | engine::EngineError::AlreadyDriven { .. });
+    if is_busy {
+        return ended.with_exit(Exit::Busy);
+    }
     let is_usage = matches!(
         error,
         engine::EngineError::UnknownRun { .. }

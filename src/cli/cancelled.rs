@@ -146,7 +146,7 @@ fn edition_of(detail: &RunDetail) -> Option<(ProductId, EditionId)> {
 }
 
 async fn remove_entry(world: &World, product_id: &ProductId, edition_id: &EditionId) -> Result<(), Ended> {
-    let input = AbandonInput { product_id: product_id.clone(), edition_id: edition_id.clone() };
+    let input = AbandonInput { product_id: product_id.clone(), edition_id: edition_id.clone(), discard_unsealed: true };
     let deps = world.publish_deps();
     let removed = tokio::task::spawn_blocking(move || abandon(&deps, &ActivityContext::detached(), input)).await;
     match removed {

@@ -50,6 +50,7 @@ pub async fn publish(world: &World, out: Output, args: Publish) -> Result<Exit, 
     if let Some(exit) = take_up_interrupted(world, &engine, out, &input).await? {
         return Ok(exit);
     }
+    let mut told = None;
     let run_id = loop {
         take_back_all(world, &engine.reader(), &product_id).await?;
         let run = publish_run(&args, &input, &origin)?;
@@ -59,6 +60,10 @@ pub async fn publish(world: &World, out: Output, args: Publish) -> Result<Exit, 
                 let busy = busy(&engine, &product_id, holder).await?;
                 if !args.wait || busy.exit == Exit::Blocked {
                     return Err(busy);
+                }
+                if told != Some(holder) {
+                    out.line(format!("waits for run {holder}: jobctl runs show {holder} says where it stands"));
+                    told = Some(holder);
                 }
             }
         }

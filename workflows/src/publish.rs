@@ -46,7 +46,14 @@ pub async fn publish<C: Context>(ctx: &mut C, input: PublishInput) -> Result<Pub
         source,
         resolved,
     };
-    ctx.step(&BUILD, &building).await?;
+    let abandoning =
+        AbandonInput { product_id: product_id.clone(), edition_id: edition_id.clone(), discard_unsealed: false };
+    match ctx.step(&BUILD, &building).await {
+        Ok(BuildOutput { .. }) => {}
+        // What an attempt that crashed left would keep the product's next publish out.
+        Err(Interrupt::Cancelled) => return Err(take_back(ctx, &abandoning, Interrupt::Cancelled).await),
+        Err(interrupt) => return Err(interrupt),
+    }
 
     let sealing = SealInput {
         product_id: product_id.clone(),
@@ -54,7 +61,6 @@ pub async fn publish<C: Context>(ctx: &mut C, input: PublishInput) -> Result<Pub
         previous: previous.clone(),
         lifecycle,
     };
-    let abandoning = AbandonInput { product_id: product_id.clone(), edition_id: edition_id.clone() };
     let sealed = match ctx.step(&SEAL, &sealing).await {
         Ok(sealed) => sealed,
         Err(interrupt) => return Err(take_back(ctx, &abandoning, interrupt).await),
@@ -107,10 +113,12 @@ async fn take_back<C: Context>(ctx: &mut C, abandoning: &AbandonInput, interrupt
             Disposition::Retry | Disposition::Operator => return interrupt,
         },
     }
-    match ctx.step(&ABANDON, abandoning).await {
+    let is_cancelled = matches!(interrupt, Interrupt::Cancelled);
+    let cancelled = AbandonInput { discard_unsealed: true, ..abandoning.clone() };
+    match ctx.step(&ABANDON, if is_cancelled { &cancelled } else { abandoning }).await {
         Ok(AbandonOutput { .. }) | Err(Interrupt::Failed(_)) => interrupt,
         // Cancelled while it takes a refusal back: once more, and this time the cancel does not stop it.
-        Err(Interrupt::Cancelled) => match ctx.step(&ABANDON, abandoning).await {
+        Err(Interrupt::Cancelled) => match ctx.step(&ABANDON, &cancelled).await {
             Ok(AbandonOutput { .. }) | Err(Interrupt::Failed(_) | Interrupt::Cancelled) => Interrupt::Cancelled,
             Err(Interrupt::Suspended) => Interrupt::Suspended,
         },

@@ -163,7 +163,7 @@ fn fill(
     store: &Path,
     staged: &[(LakeTable, Staged)],
 ) -> Result<Built, EditionError> {
-    fs::copy(store, folder.store()).map_err(io_error("copy", store))?;
+    fs::copy(store, folder.store()).map_err(io_error("write", &folder.store()))?;
     crash::point("edition.build.artefacts_written");
     let mut built = write_rows(tools, session, order, folder, previous, staged)?;
     if let Some((from, manifest)) = previous {
@@ -292,7 +292,7 @@ fn write_rows(
     let mut built = Built { rows: 0, new_files: 0, new_bytes: 0, tables: Vec::with_capacity(staged.len()) };
     let inherited = previous.map(|(folder, _)| folder.lake()).filter(|lake| lake.exists());
     if let Some(lake) = &inherited {
-        fs::copy(lake, folder.lake()).map_err(io_error("copy", lake))?;
+        fs::copy(lake, folder.lake()).map_err(io_error("write", &folder.lake()))?;
     } else if staged.is_empty() {
         return Ok(built);
     }
@@ -334,7 +334,7 @@ fn carry_lazy(from: &EditionFolder, manifest: &Manifest, folder: &EditionFolder)
         if let Some(parent) = target.parent() {
             fs::create_dir_all(parent).map_err(io_error("create", parent))?;
         }
-        fs::copy(&source, &target).map_err(io_error("copy", &source))?;
+        fs::copy(&source, &target).map_err(io_error("write", &target))?;
     }
     Ok(())
 }

@@ -462,8 +462,8 @@ impl ActivityError for EditionError {
             Self::Store(error) => error.hint(),
             Self::Source(failure) => failure.hint.clone(),
             Self::OtherUnsealed { found, product, .. } => Some(format!(
-                "a run may be building it: jobctl runs list, then jobctl runs resume RUN; if none does: jobctl edition \
-                 discard {} --reason …",
+                "the run that builds it may be interrupted or blocked: jobctl runs list --product names it, and jobctl runs \
+                 resume goes on with it; if there is none: jobctl edition discard {} --reason …",
                 crate::hint::word(&product.join(found.as_str()))
             )),
             Self::PreviousDamaged { edition_id, .. } => Some(format!(

@@ -123,6 +123,12 @@ fn is_dead(pid: Pid) -> bool {
     test_kill_process(pid) == Err(rustix::io::Errno::SRCH)
 }
 
+/// Whether a lock says which process group has it: the supervisor writes that just before it tells it.
+fn told_of_a_group(folder: &Path) -> bool {
+    let Ok(entries) = fs::read_dir(folder.join("locks")) else { return false };
+    entries.flatten().any(|entry| fs::read_to_string(entry.path()).is_ok_and(|text| text.contains("process group")))
+}
+
 fn locks(folder: &Path) -> usize {
     fs::read_dir(folder.join("locks")).map_or(0, Iterator::count)
 }
@@ -330,7 +336,13 @@ fn a_supervisor_that_is_killed_takes_its_program_with_it() {
     let dir = tempfile::tempdir().unwrap();
     let killing = thread::spawn({
         let folder = dir.path().to_owned();
-        move || kill_process(supervisor_of(pid(&folder, "child")), Signal::KILL).unwrap()
+        move || {
+            let supervisor = supervisor_of(pid(&folder, "child"));
+            // Once it has told whom it watches. One that is killed before leaves a program that keeps its step's lock.
+            until("it has told", || told_of_a_group(&folder));
+            thread::park_timeout(Duration::from_millis(200));
+            kill_process(supervisor, Signal::KILL).unwrap();
+        }
     });
     let error = run(&context(), &host(dir.path()), &shell(dir.path(), "echo $$ > child; sleep 600")).unwrap_err();
     killing.join().unwrap();

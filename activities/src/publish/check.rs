@@ -111,6 +111,10 @@ pub fn check(deps: &PublishDeps, ctx: &ActivityContext, input: CheckInput) -> Re
     let fingerprints = !deps.was_sealed_here(&edition_id);
     let options = CheckOptions { fingerprints, ..CheckOptions::at(Profile::Publish) };
     let report = edition::check(&deps.tools(ctx), folder.path(), &options).map_err(Box::new)?;
+    if ctx.cancel.is_cancelled() {
+        // What was interrupted reads like damage, and is none.
+        return Err(Box::new(EditionError::Cancelled).into());
+    }
     if !report.findings.is_empty() {
         let findings = findings_text(&report.findings);
         return Err(CheckError::Findings { product_id, edition: edition_id, findings });

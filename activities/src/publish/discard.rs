@@ -3,6 +3,8 @@
 use catalog_rules::contracts::edition::{DiscardInput, DiscardOutput};
 use catalog_rules::ids::{EditionId, ProductId};
 use catalog_rules::inventory::Mark;
+use catalog_rules::layout;
+use catalog_rules::manifest::MANIFEST_NAME;
 use engine_rules::activity::ActivityContext;
 use engine_rules::failure::{ActivityError, Disposition};
 
@@ -77,6 +79,10 @@ impl ActivityError for DiscardError {
 /// # Errors
 /// [`DiscardError::Edition`] for a sealed one, [`DiscardError::Recorded`] for one that lost its manifest.
 pub fn discard(deps: &PublishDeps, _ctx: &ActivityContext, input: DiscardInput) -> Result<DiscardOutput, DiscardError> {
+    let folder = deps.catalog.join(layout::product(&input.product_id));
+    if folder.join(input.edition_id.as_str()).join(MANIFEST_NAME).exists() {
+        return Err(Box::new(EditionError::DiscardsSealed { edition_id: input.edition_id }).into());
+    }
     if let Some(mark) = recorded_as(deps, &input.product_id, &input.edition_id).map_err(Box::new)? {
         return Err(DiscardError::Recorded { product_id: input.product_id, edition: input.edition_id, mark });
     }

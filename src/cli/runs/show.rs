@@ -1,6 +1,6 @@
 //! `jobctl runs show`.
 
-use engine::{Children, EngineError, ImportedRow, RunDetail, RunExport, RunRow, StepRow};
+use engine::{AttemptRow, Children, EngineError, ImportedRow, RunDetail, RunExport, RunRow, StepRow};
 use engine_rules::state::{RunState, StepState};
 use serde_json::json;
 
@@ -108,13 +108,11 @@ fn tell(out: Output, detail: &RunDetail, imported: Option<&ImportedRow>) {
         );
         if let Some(failure) = step.failure.as_ref().filter(|failure| failure.code == CANCELLED) {
             out.line(format!("      {}", failure.message));
+            step.attempts.iter().filter(|attempt| attempt.outcome != "cancelled").for_each(|it| tell_attempt(out, it));
             continue;
         }
         if step.attempts.len() > 1 || step.failure.is_some() {
-            for attempt in &step.attempts {
-                let why = attempt.failure.as_ref().map(|f| format!(": {} {}", f.code, f.message)).unwrap_or_default();
-                out.line(format!("      attempt {} {}{why}", attempt.attempt, attempt.outcome));
-            }
+            step.attempts.iter().for_each(|attempt| tell_attempt(out, attempt));
         }
         if let Some(failure) = &step.failure {
             out.line(format!("      {:?}  {}", failure.disposition, failure.code));
@@ -176,6 +174,21 @@ fn tell_children(out: Output, run: &RunRow, children: &Children) {
             .trim_end(),
         );
     }
+}
+
+/// An attempt, when it began and what became of it.
+fn tell_attempt(out: Output, attempt: &AttemptRow) {
+    let at = attempt.started_at_ms.map(|at_ms| format!(", begun {}", moment(at_ms))).unwrap_or_default();
+    let outcome = match attempt.outcome.as_str() {
+        "crashed" => "crashed: its process was gone",
+        other => other,
+    };
+    let why = attempt.failure.as_ref().map(|f| format!(": {} {}", f.code, first_line(&f.message))).unwrap_or_default();
+    out.line(format!("      attempt {} {outcome}{at}{why}", attempt.attempt));
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
 }
 
 /// What a waiting run waits for.

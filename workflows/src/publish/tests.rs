@@ -28,11 +28,14 @@ fn input() -> PublishInput {
     .unwrap()
 }
 
-fn up_to_build() -> Scripted {
+fn opened() -> Scripted {
     Scripted::default()
         .answer("open", json!({"edition_id": EDITION, "previous": PREVIOUS}))
         .answer("resolve_source", json!({"files": [], "sha256": SHA}))
-        .answer("build", json!({"rows": 3, "new_files": 1, "new_bytes": 10}))
+}
+
+fn up_to_build() -> Scripted {
+    opened().answer("build", json!({"rows": 3, "new_files": 1, "new_bytes": 10}))
 }
 
 fn up_to_seal() -> Scripted {
@@ -103,6 +106,9 @@ fn a_cancelled_publish_takes_its_seal_back() {
         assert!(matches!(now(publish(&mut ctx, input())), Err(Interrupt::Cancelled)), "{step}");
         assert_eq!(ctx.names().last(), Some(&"abandon"), "{step}");
     }
+    let mut ctx = opened().cancel("build").answer("abandon", json!({"had_entry": false, "discarded": true}));
+    assert!(matches!(now(publish(&mut ctx, input())), Err(Interrupt::Cancelled)));
+    assert_eq!(ctx.asked.last().unwrap().1["discard_unsealed"], true, "nobody would go on with it");
     let mut ctx = Scripted::default().cancel("open");
     assert!(matches!(now(publish(&mut ctx, input())), Err(Interrupt::Cancelled)));
     assert_eq!(ctx.names(), ["open"], "nothing is sealed yet");

@@ -256,6 +256,9 @@ pub struct AbandonInput {
     pub product_id: ProductId,
     /// The edition whose journal entry goes.
     pub edition_id: EditionId,
+    /// An edition that is not sealed goes too: the run was cancelled, and nobody would go on with it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub discard_unsealed: bool,
 }
 
 /// Output of [`ABANDON`].
@@ -263,4 +266,7 @@ pub struct AbandonInput {
 pub struct AbandonOutput {
     /// Whether there was an entry.
     pub had_entry: bool,
+    /// Whether there was an unsealed edition, which is gone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub discarded: bool,
 }
