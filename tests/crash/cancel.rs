@@ -2,6 +2,8 @@
 
 use std::process::Stdio;
 
+use serde_json::Value;
+
 use crate::support::env::Env;
 use crate::support::table::Table;
 
@@ -82,14 +84,20 @@ fn it_is_not_recorded_either_when_the_record_of_the_cancelled_run_is_purged() {
 }
 
 #[test]
-fn a_half_written_edition_is_named_with_what_to_do() {
-    let (env, [wrong, right]) = world();
-    let run = crash_at(&env, "edition.seal.journal_written", &wrong);
-    let cancelled = env.json(["runs", "cancel", &run, "--reason", "wrong numbers"]);
-    assert_eq!((&cancelled["state"], &cancelled["edition"]["left"]), (&"cancelled".into(), &"unsealed".into()));
-    let edition = cancelled["edition"]["edition_id"].as_str().unwrap();
-    env.jobctl(["edition", "discard", edition, "--product", PRODUCT, "--reason", "cancelled"]).exits(0);
-    env.publish(PRODUCT, &right);
+fn a_half_written_edition_goes_with_the_cancel() {
+    for point in ["edition.build.rows_written", "edition.seal.journal_written"] {
+        let (env, [wrong, right]) = world();
+        let run = crash_at(&env, point, &wrong);
+        let cancelled = env.json(["runs", "cancel", &run, "--reason", "wrong numbers"]);
+        assert_eq!((&cancelled["state"], &cancelled["edition"]), (&"cancelled".into(), &Value::Null), "{point}");
+        let editions = env.json(["edition", "list", "--product", PRODUCT]);
+        let editions = editions["editions"].as_array().unwrap();
+        assert!(editions.iter().all(|edition| edition["sealed"] == true), "{point}: {editions:?}");
+        let steps = env.json(["runs", "show", &run])["steps"].as_array().unwrap().clone();
+        assert_eq!(steps.last().unwrap()["output"]["discarded"], true, "{point}: {steps:?}");
+        // Nothing stands in the way of the product's next publish.
+        env.publish(PRODUCT, &right);
+    }
 }
 
 #[test]
