@@ -338,7 +338,8 @@ impl ActivityError for EngineError {
             Self::Imported { .. } => "jobctl runs show RUN reads it; whatever else is done where it was exported",
             Self::WrongState { state, .. } => match state {
                 RunState::Queued => {
-                    "the end of the run that holds its key lets it begin: jobctl runs list --in running"
+                    "it begins when the run that holds its key has ended, where one does (jobctl runs list --in running), \
+                     and a process takes it: jobctl serve does"
                 }
                 RunState::Running | RunState::Waiting => "jobctl runs show RUN says what it does",
                 RunState::Paused | RunState::Blocked => "jobctl runs resume RUN lets it go on",
