@@ -280,7 +280,7 @@ pub struct RunsList {
     /// Only runs that failed
     #[arg(long, conflicts_with = "state_is")]
     pub failed: bool,
-    /// Only runs in this state, such as running or blocked
+    /// Only runs in this state: queued, running, waiting, interrupted, paused, blocked, succeeded, failed, cancelled
     #[arg(long = "in", value_name = "STATE")]
     pub state_is: Option<String>,
     /// Only runs of this product

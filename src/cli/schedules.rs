@@ -13,7 +13,7 @@ use jiff::tz::{AmbiguousOffset, TimeZone};
 use serde_json::json;
 
 use self::show::{local, note, tick_document, tick_row_document, utc};
-use super::publish::stay;
+use super::publish::{busy, stay};
 use super::reason::reason as why;
 use crate::args::Schedules;
 use crate::exit::{Ended, Exit};
@@ -376,7 +376,10 @@ async fn resume(world: &World, out: Output, name: &str, reason: String) -> Resul
 async fn trigger(world: &World, out: Output, name: &str, reason: String, detach: bool) -> Result<Exit, Ended> {
     let engine = engine_with(world, name).await?;
     let by = Mutation { actor: world.actor.clone(), reason };
-    let started = engine.trigger_schedule(name, &by, detach).await.map_err(|error| engine_error(&error))?;
+    let started = match engine.trigger_schedule(name, &by, detach).await {
+        Ok(started) => started,
+        Err(error) => return Err(not_triggered(&engine, &error).await?),
+    };
     let run_id = started.run_id;
     if started.queued {
         out.line(format!("run {run_id} of schedule {name} is in the queue: jobctl serve carries it out"));
@@ -391,6 +394,20 @@ async fn trigger(world: &World, out: Output, name: &str, reason: String, detach:
     document["schedule"] = json!(name);
     out.document("schedules.trigger", document);
     Ok(ended.exit)
+}
+
+/// What a trigger ends with that did not start a run: where the run that has the key waits for a person, so does this.
+async fn not_triggered(engine: &Engine, error: &EngineError) -> Result<Ended, Ended> {
+    if let EngineError::ScheduleHeld { holder, .. } = error {
+        let run = engine.reader().run(*holder).await.map_err(|error| engine_error(&error))?.run;
+        if let Some(Ok(product_id)) = run.labels.get("product").map(|product| product.parse()) {
+            let held = busy(engine, &product_id, *holder).await?;
+            if held.exit == Exit::Blocked {
+                return Ok(held);
+            }
+        }
+    }
+    Ok(engine_error(error))
 }
 
 async fn ticks(world: &World, out: Output, name: Option<String>, skipped: bool, limit: u32) -> Result<Exit, Ended> {

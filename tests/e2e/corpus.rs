@@ -100,6 +100,24 @@ fn a_changed_history_fails_with_both_sides_shown() {
 }
 
 #[test]
+fn an_export_is_rehearsed_only_as_it_was_written() {
+    let env = Env::with_catalog();
+    Table::new(PRODUCT, 3).write_zip(&env.path("table.zip"));
+    let run = env.publish(PRODUCT, &env.path("table.zip"))["run_id"].as_str().unwrap().to_owned();
+    let file = env.path("run.json");
+    let path = file.display().to_string();
+    env.jobctl(["runs", "export", &run, "--output", &path]).exits(0);
+    env.jobctl(["runs", "rehearse", &path]).exits(0).says(&["agrees"]);
+    let text = std::fs::read_to_string(&file).unwrap();
+    for (from, to) in [("\"rows\": 18", "\"rows\": 19"), ("\"format_version\": 1", "\"format_version\": 2")] {
+        assert!(text.contains(from), "{from}: {text}");
+        std::fs::write(&file, text.replacen(from, to, 1)).unwrap();
+        let ran = env.jobctl(["runs", "rehearse", &path]);
+        assert_ne!(ran.code, Some(0), "{to}: {ran:?}");
+    }
+}
+
+#[test]
 fn a_run_of_the_state_is_rehearsed_where_it_stands() {
     let env = Env::with_catalog();
     Table::new(PRODUCT, 3).write_zip(&env.path("table.zip"));

@@ -48,6 +48,9 @@ fn an_interrupted_run_is_given_back_after_its_step_and_goes_on_elsewhere() {
         assert!(text.contains("interrupted: the run is given back") && text.contains("given back"), "{text}");
         let shown = env.json(["runs", "show", &run]);
         assert_eq!((&shown["run"]["interrupted"], &shown["steps"][0]["state"]), (&true.into(), &"succeeded".into()));
+        let listed = env.json(["runs", "list", "--in", "interrupted"]);
+        assert_eq!(listed["runs"].as_array().unwrap().len(), 1, "{listed}");
+        assert_eq!(listed["runs"][0]["run_id"], run.as_str());
         env.jobctl(["runs", "resume"]).exits(0);
         let shown = env.json(["runs", "show", &run]);
         assert_eq!(shown["run"]["state"], "succeeded");

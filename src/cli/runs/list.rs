@@ -5,22 +5,29 @@ use engine_rules::state::RunState;
 use serde_json::json;
 
 use super::document::{imported_json, run_json};
-use super::{named, reader, state};
+use super::{is_interrupted, named, reader, state};
 use crate::args::RunsList;
 use crate::cli::when;
 use crate::exit::{Ended, Exit};
 use crate::output::{Output, moment, short};
 use crate::wire::{World, engine_error};
 
+/// What a run that is at work by its row and whose process is gone is called.
+const INTERRUPTED: &str = "interrupted";
+
 pub(super) async fn list(world: &World, out: Output, args: &RunsList) -> Result<Exit, Ended> {
     let mut filter = RunFilter { limit: Some(args.limit), ..RunFilter::default() };
     if args.failed {
         filter.states = vec![RunState::Failed, RunState::Blocked];
     }
-    if let Some(state) = &args.state_is {
+    let only_interrupted = args.state_is.as_deref() == Some(INTERRUPTED);
+    if only_interrupted {
+        filter.states = vec![RunState::Running, RunState::Waiting];
+    } else if let Some(state) = &args.state_is {
         let state = RunState::from_name(state).ok_or_else(|| {
             Ended::usage(format!(
-                "{state:?} is no state of a run: queued, running, waiting, paused, blocked, succeeded, failed, cancelled"
+                "{state:?} is no state of a run: queued, running, waiting, interrupted, paused, blocked, succeeded, failed, \
+                 cancelled"
             ))
         })?;
         filter.states = vec![state];
@@ -43,6 +50,7 @@ pub(super) async fn list(world: &World, out: Output, args: &RunsList) -> Result<
         Some(reader) => reader.runs(&filter).await.map_err(|error| engine_error(&error))?,
         None => Vec::new(),
     };
+    let runs: Vec<_> = runs.into_iter().filter(|run| !only_interrupted || is_interrupted(run)).collect();
     let rows = runs.iter().map(|run| {
         [
             short(&run.run_id.to_string()),

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use engine::{History, Rehearsal};
+use engine::{History, Rehearsal, RunExport};
 use serde_json::{Value, json};
 
+use super::export_error;
 use super::show::history;
 use crate::cli::publish::with_run;
 use crate::exit::{Ended, Exit};
@@ -36,8 +37,15 @@ pub(super) async fn rehearse(world: &World, out: Output, histories: &[String]) -
 async fn read(world: &World, name: &str) -> Result<History, Ended> {
     let path = Path::new(name);
     if path.is_file() || path.extension().is_some_and(|extension| extension == "json") {
-        let bytes = std::fs::read(path).map_err(|error| Ended::usage(format!("{name} cannot be read: {error}")))?;
-        return serde_json::from_slice(&bytes).map_err(|error| {
+        let text =
+            std::fs::read_to_string(path).map_err(|error| Ended::usage(format!("{name} cannot be read: {error}")))?;
+        let stands: Value = serde_json::from_str(&text).unwrap_or_default();
+        if stands.get("schema").is_some() {
+            // An export says what it holds, so it is held to that.
+            let RunExport { run, steps, .. } = RunExport::parse(&text).map_err(export_error)?;
+            return Ok(History { run, steps });
+        }
+        return serde_json::from_str(&text).map_err(|error| {
             Ended::usage(format!("{name} is not the export of a run: {error}"))
                 .with_hint("jobctl runs export RUN writes such a file")
         });

@@ -1,6 +1,7 @@
 //! `jobctl runs show`.
 
 use engine::{AttemptRow, Children, EngineError, ImportedRow, RunDetail, RunExport, RunRow, StepRow};
+use engine_rules::failure::Failure;
 use engine_rules::state::{RunState, StepState};
 use serde_json::json;
 
@@ -100,7 +101,7 @@ fn tell(out: Output, detail: &RunDetail, imported: Option<&ImportedRow>) {
             format!(
                 "  {:<17}{:<10}{:>9}  {}  {what}",
                 step.label,
-                step_state(step),
+                step_state(run, step),
                 step.duration_us.map(duration).unwrap_or_default(),
                 waterfall(begun, end, step)
             )
@@ -108,11 +109,12 @@ fn tell(out: Output, detail: &RunDetail, imported: Option<&ImportedRow>) {
         );
         if let Some(failure) = step.failure.as_ref().filter(|failure| failure.code == CANCELLED) {
             out.line(format!("      {}", failure.message));
-            step.attempts.iter().filter(|attempt| attempt.outcome != "cancelled").for_each(|it| tell_attempt(out, it));
+            let others = step.attempts.iter().filter(|attempt| attempt.outcome != "cancelled");
+            others.for_each(|attempt| tell_attempt(out, attempt, None));
             continue;
         }
         if step.attempts.len() > 1 || step.failure.is_some() {
-            step.attempts.iter().for_each(|attempt| tell_attempt(out, attempt));
+            step.attempts.iter().for_each(|attempt| tell_attempt(out, attempt, step.failure.as_ref()));
         }
         if let Some(failure) = &step.failure {
             out.line(format!("      {:?}  {}", failure.disposition, failure.code));
@@ -142,9 +144,17 @@ fn tell(out: Output, detail: &RunDetail, imported: Option<&ImportedRow>) {
 }
 
 /// A step's state; one at which its run was cancelled has failed in the journal, which is not how a person calls it.
-fn step_state(step: &StepRow) -> String {
+/// One whose next attempt a person must grant is blocked.
+fn step_state(run: &RunRow, step: &StepRow) -> String {
     let is_cancelled = step.failure.as_ref().is_some_and(|failure| failure.code == CANCELLED);
-    if is_cancelled { "cancelled".to_owned() } else { step.state.to_string() }
+    let stands_here = run.failed_step.as_ref() == Some(&step.label);
+    if is_cancelled {
+        "cancelled".to_owned()
+    } else if stands_here && run.state == RunState::Blocked && step.state == StepState::Retrying {
+        "blocked".to_owned()
+    } else {
+        step.state.to_string()
+    }
 }
 
 /// How many children stand how, and those that a person may want to see.
@@ -176,14 +186,15 @@ fn tell_children(out: Output, run: &RunRow, children: &Children) {
     }
 }
 
-/// An attempt, when it began and what became of it.
-fn tell_attempt(out: Output, attempt: &AttemptRow) {
+/// An attempt, when it began and what became of it; why, unless that is `told` below.
+fn tell_attempt(out: Output, attempt: &AttemptRow, told: Option<&Failure>) {
     let at = attempt.started_at_ms.map(|at_ms| format!(", begun {}", moment(at_ms))).unwrap_or_default();
     let outcome = match attempt.outcome.as_str() {
         "crashed" => "crashed: its process was gone",
         other => other,
     };
-    let why = attempt.failure.as_ref().map(|f| format!(": {} {}", f.code, first_line(&f.message))).unwrap_or_default();
+    let failure = attempt.failure.as_ref().filter(|failure| told != Some(failure));
+    let why = failure.map(|f| format!(": {} {}", f.code, first_line(&f.message))).unwrap_or_default();
     out.line(format!("      attempt {} {outcome}{at}{why}", attempt.attempt));
 }
 
