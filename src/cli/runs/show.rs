@@ -71,6 +71,10 @@ fn tell(out: Output, detail: &RunDetail, imported: Option<&ImportedRow>) {
     if let (Some(started), Some(ended)) = (run.started_at_ms, run.ended_at_ms) {
         out.line(format!("  ended {}, after {}", moment(ended), duration(us(ended - started))));
     }
+    if run.epoch > 1 {
+        let times = if run.epoch == 2 { "once".to_owned() } else { format!("{} times", run.epoch - 1) };
+        out.line(format!("  changed hands {times}: a process died, gave it back, or a person resumed it"));
+    }
     if let Some(owner) = run.owner.as_ref().filter(|_| !run.state.is_terminal()) {
         let gone = if owner.alive { "" } else { ", which is gone" };
         out.line(format!("  owner: process {} on {}{gone}", owner.pid, owner.host));
