@@ -11,6 +11,9 @@ use crate::engine::{Inner, Mutation};
 use crate::error::EngineError;
 use crate::id::RunId;
 
+/// How soon a run that is to end, and that somebody here holds for a moment, is looked at again, in milliseconds.
+const LOOK_AGAIN_MS: u64 = 5;
+
 /// Leaves a row in the audit trail.
 pub(super) async fn audit(
     connection: &mut SqliteConnection,
@@ -135,6 +138,11 @@ async fn clean_up(inner: &Arc<Inner>, run_id: RunId) -> Result<(), EngineError> 
             }
         }
         return match super::drive(inner, run_id).await {
+            // Somebody here looks whether they may work on it, and it is left to nobody until they have looked.
+            Err(EngineError::AlreadyDriven { .. }) if inner.ready().contains_key(&run_id) => {
+                inner.clock.sleep_ms(LOOK_AGAIN_MS).await;
+                continue;
+            }
             Ok(_) | Err(EngineError::AlreadyDriven { .. } | EngineError::OwnedElsewhere { .. }) => Ok(()),
             Err(error) => Err(error),
         };
