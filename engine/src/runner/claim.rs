@@ -194,7 +194,7 @@ pub(super) async fn settle(
         OwnerState::HereIdle => {
             let guard = inner.arriving.write().await;
             let now = Standing::of(inner, run_id, asking).await?;
-            Ok(match (now.owner, now.epoch == standing.epoch) {
+            Ok(match (now.owner, now.epoch == standing.epoch && now.state == standing.state) {
                 (OwnerState::HereIdle, true) => Settled::Free(Guard::Alone(guard), now),
                 (OwnerState::HereIdle, false)
                 | (OwnerState::None | OwnerState::Alive | OwnerState::Dead | OwnerState::HereActive, _) => {
