@@ -29,9 +29,9 @@ impl Signals {
     }
 }
 
-/// Listens from when this returns on: what it returns is ready at the first signal. A second one, however soon, ends this
-/// process at once, whatever it is at: as if it were killed, which every step survives. On a thread of its own, so that
-/// nothing that the process is at holds it up.
+/// Listens from when this returns on: what it returns is ready at the first signal. A second one ends this process at once,
+/// whatever it is at: as if it were killed, which every step survives. The same one within [`ECHO`] is no second one. On a
+/// thread of its own, so that nothing that the process is at holds it up.
 ///
 /// # Errors
 /// Where the system refuses.

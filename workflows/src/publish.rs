@@ -30,7 +30,8 @@ const ABANDON: StepDef<AbandonInput, AbandonOutput> = StepDef::new("abandon", co
 /// (D11); the sealed directory stays for a person to look at. After a failure that only gave up trying, the entry stays.
 ///
 /// # Errors
-/// The failure of the step that failed for good. A publish that is cancelled takes the journal entry back as well.
+/// The failure of the step that failed for good. A publish that is cancelled takes the journal entry back as
+/// well, and an edition that is not sealed.
 pub async fn publish<C: Context>(ctx: &mut C, input: PublishInput) -> Result<PublishOutput, Interrupt> {
     let PublishInput { product_id, source, cause, lifecycle } = input;
     let opened = ctx.step(&OPEN, &OpenInput { product_id: product_id.clone(), cause: cause.clone() }).await?;

@@ -17,7 +17,7 @@ pub const SEAL: &str = "publish.seal";
 pub const CHECK: &str = "publish.check";
 /// Writes the Inventory version that records the edition.
 pub const RECORD: &str = "publish.record";
-/// Takes back the seal journal's entry of an edition that was refused.
+/// Takes back the seal journal's entry of an edition that was refused or cancelled.
 pub const ABANDON: &str = "publish.abandon";
 
 /// Who asked for a change of the catalog, and why: what an Inventory version's event records.
