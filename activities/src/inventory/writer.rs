@@ -9,7 +9,8 @@ use catalog_rules::ids::{EditionId, ProductId, Sha256Hex};
 use catalog_rules::instant::Instant;
 use catalog_rules::inventory::{
     ArtefactRecords, Base, By, Current, Decision, Facts, Leaf, LeavesNeeded, MAX_BASE_AHEAD_MS, ManifestFacts, Mark,
-    NextVersion, Operation, OwnWork, Refusal, Seq, WriterStage, artefact_records, needs, plan,
+    NextVersion, Operation, OwnWork, Refusal, RefusedEdition, Seq, WriterStage, artefact_records, needs, plan,
+    refused_in,
 };
 use catalog_rules::layout;
 use catalog_rules::manifest::Manifest;
@@ -39,6 +40,8 @@ pub struct Committed {
     pub state: Option<Mark>,
     /// Whether it was done before, by this step or by somebody else, so that nothing was written now.
     pub already: bool,
+    /// The editions that a batch refused, by product; they are persisted with the version (*catalog* §6.4).
+    pub refused: Vec<RefusedEdition>,
 }
 
 /// The writer of a catalog's Inventory.
@@ -125,14 +128,15 @@ impl Writer {
     /// One attempt on `head`; `None` when another writer was faster.
     fn try_commit(&self, head: &Head, operation: &Operation, by: &By) -> Result<Option<Committed>, InventoryError> {
         if let Some(own) = by.own_work.as_ref().map(|own| self.own_version(head, own)).transpose()?.flatten() {
-            return self.already(head, &own, self.mark(head, operation)?).map(Some);
+            let refused = refused_in(&own.root);
+            return self.already(head, &own, self.mark(head, operation)?, refused).map(Some);
         }
         let now = self.store.now()?;
         let leaves = self.leaves_for(head, operation)?;
         let base = Base::whole(&head.root, &head.root_sha256, &leaves);
         let facts = self.facts(&base, operation, now)?;
         match plan(&base, head.root.restore_epoch, operation, &facts, by, now)? {
-            Decision::Already(done) => self.already(head, head, done.mark).map(Some),
+            Decision::Already(done) => self.already(head, head, done.mark, done.refused).map(Some),
             Decision::Write(version) => self.write(*version),
         }
     }
@@ -172,15 +176,27 @@ impl Writer {
         let head = Head { root: version.root, root_sha256: version.root_sha256 };
         advance_current(self.store.as_ref(), &head)?;
         crash::point("inventory.after_current");
-        Ok(Some(Committed { seq: head.seq(), root_sha256: head.root_sha256, state: version.mark, already: false }))
+        Ok(Some(Committed {
+            seq: head.seq(),
+            root_sha256: head.root_sha256,
+            state: version.mark,
+            already: false,
+            refused: version.refused,
+        }))
     }
 
     /// What was done before: the newest version is made durable, since a crash may have come before that, and
     /// `CURRENT` is brought up to it.
-    fn already(&self, head: &Head, by: &Head, state: Option<Mark>) -> Result<Committed, InventoryError> {
+    fn already(
+        &self,
+        head: &Head,
+        by: &Head,
+        state: Option<Mark>,
+        refused: Vec<RefusedEdition>,
+    ) -> Result<Committed, InventoryError> {
         self.store.persist(&layout::root(head.seq()))?;
         advance_current(self.store.as_ref(), head)?;
-        Ok(Committed { seq: by.seq(), root_sha256: by.root_sha256.clone(), state, already: true })
+        Ok(Committed { seq: by.seq(), root_sha256: by.root_sha256.clone(), state, already: true, refused })
     }
 
     /// The version that this step of this run wrote, looking back to when the run began.
