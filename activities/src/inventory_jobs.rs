@@ -30,7 +30,7 @@ pub use preflight::preflight;
 pub use read_manifest::read_manifest;
 pub use rollback_moves::rollback_moves;
 
-use crate::inventory::{FullInventory, InventoryError, Writer, fetch_from};
+use crate::inventory::{FolderFiles, FullInventory, InventoryError, Writer, fetch_from};
 use crate::store::Store;
 
 /// What the activities work with: one value for a process.
@@ -55,7 +55,9 @@ impl InventoryDeps {
     }
 
     fn writer(&self) -> Result<Writer, InventoryError> {
-        Writer::open(Arc::clone(&self.store))
+        let writer = Writer::open(Arc::clone(&self.store))?;
+        let files = Arc::new(FolderFiles(self.catalog.clone()));
+        Ok(writer.retention(self.retention.clone()).files(files).clock(Arc::clone(&self.clock)))
     }
 
     fn inventory(&self) -> Result<FullInventory, InventoryError> {
@@ -65,7 +67,7 @@ impl InventoryDeps {
 
 /// The leaf of a product that the Inventory must know.
 fn known_leaf(inventory: &FullInventory, product: &ProductId) -> Result<Arc<Leaf>, InventoryError> {
-    inventory.leaf(product)?.ok_or_else(|| {
-        Box::<Refusal>::from(TransitionRefusal::UnknownProduct { product: product.clone() }).into()
-    })
+    inventory
+        .leaf(product)?
+        .ok_or_else(|| Box::<Refusal>::from(TransitionRefusal::UnknownProduct { product: product.clone() }).into())
 }

@@ -6,4 +6,5 @@
 
 pub mod edition;
 pub mod inventory;
+pub mod operations;
 pub mod publish;

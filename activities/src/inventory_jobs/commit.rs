@@ -3,12 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use catalog_rules::contracts::inventory::{
-    CHANGES_TOLD, CommitInput, CommitOutput, DescriptionChange, EditionChange, Intent, REFUSALS_TOLD, SettingChange,
+    CHANGES_TOLD, CommitInput, CommitOutput, EditionChange, Intent, REFUSALS_TOLD, SettingChange,
 };
+use catalog_rules::contracts::operations::DescriptionChange;
 use catalog_rules::ids::{EditionId, ProductId, Sha256Hex};
-use catalog_rules::inventory::{
-    By, Change, Leaf, Lifecycle, NewEntry, Operation, OwnWork, Refusal, Release, Root,
-};
+use catalog_rules::inventory::{By, Change, Leaf, Lifecycle, NewEntry, Operation, OwnWork, Refusal, Release, Root};
 use catalog_rules::layout;
 use catalog_rules::manifest::Manifest;
 use engine_rules::activity::ActivityContext;
@@ -25,20 +24,12 @@ use crate::publish::producer;
 ///
 /// # Errors
 /// [`InventoryError::Refused`] by a rule of the catalog, with nothing written; [`InventoryError`] otherwise.
-pub fn commit(
-    deps: &InventoryDeps,
-    ctx: &ActivityContext,
-    input: CommitInput,
-) -> Result<CommitOutput, InventoryError> {
+pub fn commit(deps: &InventoryDeps, ctx: &ActivityContext, input: CommitInput) -> Result<CommitOutput, InventoryError> {
     let tells_lifecycles = matches!(input.intent, Intent::SetLifecycle { .. } | Intent::Correct { .. });
     let operation = operation(deps, input.intent)?;
     let own = OwnWork { run_id: ctx.run_id.clone(), step: ctx.step.clone() };
-    let by = By {
-        actor: input.cause.actor,
-        reason: input.cause.reason,
-        producer: producer(),
-        own_work: Some(own.clone()),
-    };
+    let by =
+        By { actor: input.cause.actor, reason: input.cause.reason, producer: producer(), own_work: Some(own.clone()) };
     let committed = deps.writer()?.commit(&operation, &by)?;
     let inventory = deps.inventory()?;
     // A version of somebody else tells of other things: only the one that this step wrote is told.

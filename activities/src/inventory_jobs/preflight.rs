@@ -21,10 +21,7 @@ pub fn preflight(
 ) -> Result<PreflightOutput, InventoryError> {
     store_time(deps.store.now()?, Instant::from_ms(deps.clock.now_ms()))?;
     let faults = deps.retention.check().into_iter();
-    let warnings = faults.map(|fault| Warning {
-        code: fault.code().to_owned(),
-        message: fault.to_string(),
-        fix: fault.fix(),
-    });
+    let warnings =
+        faults.map(|fault| Warning { code: fault.code().to_owned(), message: fault.to_string(), fix: fault.fix() });
     Ok(PreflightOutput { warnings: warnings.collect() })
 }

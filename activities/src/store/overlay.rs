@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use catalog_rules::instant::Instant;
 
-use super::{Answer, Guard, Listing, Store, StoreError, checked};
+use super::{Answer, Delete, Guard, Listing, Store, StoreError, checked};
 use crate::lock::LockError;
 
 /// What another store holds, and what was written on top of it, which is kept in memory and is gone with the value. The
@@ -77,6 +77,17 @@ impl Store for OverlayStore {
         let there = self.get(path)?.is_some();
         self.written().insert(path.to_owned(), None);
         Ok(there)
+    }
+
+    fn delete_if(&self, path: &str, expected: &Bytes) -> Result<Delete, StoreError> {
+        match self.get(path)? {
+            None => Ok(Delete::Absent),
+            Some(found) if found != *expected => Ok(Delete::Changed(found)),
+            Some(_) => {
+                self.written().insert(path.to_owned(), None);
+                Ok(Delete::Done)
+            }
+        }
     }
 
     fn list(&self, folder: &str) -> Result<Listing, StoreError> {
