@@ -12,7 +12,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-pub use operation::tell_operation;
+pub use operation::{tell_operation, version_outcome};
 
 use crate::output::{Output, duration, grouped, short, size};
 

@@ -17,7 +17,7 @@ use crate::exit::{Ended, Exit};
 use crate::output::{Output, duration, grouped, short};
 use crate::signals::told_to_end;
 use crate::start::{Origin, publish_input, publish_run};
-use crate::terminal::{Watcher, tell_operation};
+use crate::terminal::{Watcher, tell_operation, version_outcome};
 use crate::wire::{World, engine_error};
 
 /// How often a run that waits for another looks again.
@@ -283,7 +283,7 @@ pub fn tell(out: Output, run_id: RunId, outcome: Outcome, took: &str) -> RunEnd 
         Outcome::Succeeded(output) => {
             if let Ok(done) = serde_json::from_value::<OperationOutput>(output.clone()) {
                 let exit = tell_operation(out, &done);
-                out.line(format!("{} in {took}", out.green("done")));
+                out.line(format!("{} in {took}: {}", out.green("done"), version_outcome(&done.version)));
                 return end("succeeded", Some(output), None, exit);
             }
             let what = serde_json::from_value::<PublishOutput>(output.clone()).map(|it| {

@@ -42,7 +42,11 @@ pub(super) fn summary(step: &str, output: &Value) -> Option<String> {
             0 => "nothing is built on what was withdrawn".to_owned(),
             n => format!("{} built on what was withdrawn", counted(n, "edition")),
         }),
-        _ => read::<CommitOutput>(output).map(|it| outcome(&it)),
+        "release_due" => read::<CommitOutput>(output).map(|it| match it.already && it.refused_count == 0 {
+            true => format!("nothing is due in version {}", grouped(it.seq)),
+            false => version_outcome(&it),
+        }),
+        _ => read::<CommitOutput>(output).map(|it| version_outcome(&it)),
     }
 }
 
@@ -62,7 +66,7 @@ fn counted(n: usize, what: &str) -> String {
 }
 
 /// What a version did, in a line.
-pub(super) fn outcome(version: &CommitOutput) -> String {
+pub fn version_outcome(version: &CommitOutput) -> String {
     let mut parts: Vec<String> =
         version.counts.iter().map(|(state, count)| format!("{} {state}", grouped(*count))).collect();
     parts.extend(version.settings.iter().map(setting));
@@ -71,7 +75,7 @@ pub(super) fn outcome(version: &CommitOutput) -> String {
     }
     let seq = grouped(version.seq);
     match (version.already, parts.is_empty()) {
-        (true, true) => format!("nothing was to be changed: version {seq} has it so"),
+        (true, true) => format!("nothing was to be changed: version {seq} stays"),
         (true, false) => format!("{}: nothing changed, version {seq} stays", parts.join(", ")),
         (false, _) => format!("{} in version {seq}", parts.join(", ")),
     }
@@ -85,7 +89,7 @@ fn setting(change: &SettingChange) -> String {
     }
 }
 
-/// Says all that an operation has done, and gives the exit code: 3 where rules refused all of it.
+/// Says all that an operation has done but for [`version_outcome`], and gives the exit code: 3 where rules refused all of it.
 pub fn tell_operation(out: Output, output: &OperationOutput) -> Exit {
     let version = &output.version;
     tell_changes(out, version);
@@ -108,7 +112,6 @@ pub fn tell_operation(out: Output, output: &OperationOutput) -> Exit {
         out.line(format!("warning: {}", warning.message));
         out.line(format!("  hint: {}", warning.fix));
     }
-    out.line(outcome(version));
     if version.is_all_refused() { Exit::Refused } else { Exit::Done }
 }
 

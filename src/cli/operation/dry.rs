@@ -18,7 +18,7 @@ use uuid::Uuid;
 use crate::exit::{Ended, Exit};
 use crate::output::{Output, moment};
 use crate::start::Asked;
-use crate::terminal::tell_operation;
+use crate::terminal::{tell_operation, version_outcome};
 use crate::wire::{Imagined, World};
 
 /// Says what the operation would do now, or at the time `at`. Nothing of the catalog and of the state changes.
@@ -42,6 +42,7 @@ pub async fn run(world: &World, out: Output, asked: Asked, at: Option<Timestamp>
     let (state, output, failure, exit) = match asked.run_on(&mut ctx).await {
         Ok(output) => {
             let exit = tell_operation(out, &output);
+            out.line(format!("would be: {}", version_outcome(&output.version)));
             ("would_succeed", Some(output), None, exit)
         }
         Err(Interrupt::Failed(failure)) => {
@@ -52,6 +53,7 @@ pub async fn run(world: &World, out: Output, asked: Asked, at: Option<Timestamp>
             return Err(Ended::usage("the dry run came to a point that it cannot imagine"));
         }
     };
+    out.line("nothing was changed");
     out.document(&command, document(state, output.as_ref(), failure.as_ref(), exit));
     if let Some(failure) = failure.filter(|_| !out.is_json()) {
         out.ended(&Ended::from(failure));
@@ -59,12 +61,21 @@ pub async fn run(world: &World, out: Output, asked: Asked, at: Option<Timestamp>
     Ok(exit)
 }
 
+/// The output without what only a version has that is written.
+fn planned(output: &OperationOutput) -> Value {
+    let mut output = json!(output);
+    if let Some(fields) = output.as_object_mut() {
+        fields.remove("root_sha256");
+    }
+    output
+}
+
 fn document(state: &str, output: Option<&OperationOutput>, failure: Option<&Failure>, exit: Exit) -> Value {
     json!({
         "dry_run": true,
         "run_id": null,
         "state": state,
-        "output": output,
+        "output": output.map(planned),
         "failure": failure,
         "exit_code": exit as u8,
     })
