@@ -149,8 +149,11 @@ async fn list(world: &World, out: Output) -> Result<Exit, Ended> {
         let overdue = schedule.overdue(now);
         let row = schedule.row.as_ref();
         let paused = row.filter(|_| schedule.is_paused());
-        let (state, why) = schedule.stands(now);
+        let (state, mut why) = schedule.stands(now);
         let last = row.and_then(|row| row.last_tick.as_ref());
+        if let Some(held) = last.filter(|tick| why.is_empty() && tick.holder_run_id.is_some()) {
+            why = show::held(held);
+        }
         table.push([
             definition.name.clone(),
             definition.cron.clone(),

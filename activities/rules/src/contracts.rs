@@ -8,3 +8,4 @@ pub mod edition;
 pub mod inventory;
 pub mod operations;
 pub mod publish;
+pub mod recovery;
