@@ -7,7 +7,7 @@ mod init;
 mod reader;
 mod recover;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod verify;
 mod writer;
 
