@@ -50,7 +50,7 @@ fn input(intent: Intent) -> CommitInput {
 }
 
 fn settled(store: &Arc<dyn Store>, name: &str) -> Intent {
-    let asked = RollbackMovesInput { products: [product(name)].into(), to: BTreeSet::new() };
+    let asked = RollbackMovesInput { products: [product(name)].into(), to: BTreeSet::new(), if_live: BTreeSet::new() };
     Intent::Rollback { products: rollback_moves(&deps(store), &step(1, "moves"), asked).unwrap().products }
 }
 
@@ -87,14 +87,33 @@ fn what_somebody_else_did_is_not_told_as_this_steps_work() {
 }
 
 #[test]
+fn what_is_live_must_be_what_the_caller_saw_where_they_say_it() {
+    let store = catalog(false);
+    record(&store, "p", 3);
+    for (seen, is_so) in [(edition(3), true), (edition(2), false)] {
+        let if_live = BTreeSet::from([seen]);
+        let asked =
+            RollbackMovesInput { products: [product("p")].into(), to: BTreeSet::new(), if_live: if_live.clone() };
+        let moves = rollback_moves(&deps(&store), &step(1, "moves"), asked);
+        let asked = LiveEditionsInput { product_id: product("p"), if_live };
+        let live = live_editions(&deps(&store), &step(1, "live"), asked);
+        assert_eq!((moves.is_ok(), live.is_ok()), (is_so, is_so));
+        for code in [moves.err().map(|error| error.code()), live.err().map(|error| error.code())].into_iter().flatten()
+        {
+            assert_eq!(code, "catalog.live_changed");
+        }
+    }
+}
+
+#[test]
 fn nothing_is_settled_on_an_older_version_than_the_newest() {
     let store = catalog(false);
     record(&store, "p", 2);
     store.create("inventory/000000000004.json", &Bytes::from_static(b"{")).unwrap();
-    let asked = RollbackMovesInput { products: [product("p")].into(), to: BTreeSet::new() };
+    let asked = RollbackMovesInput { products: [product("p")].into(), to: BTreeSet::new(), if_live: BTreeSet::new() };
     let refused = rollback_moves(&deps(&store), &step(1, "moves"), asked).unwrap_err();
     assert_eq!((refused.code(), refused.disposition()), ("catalog.head_invalid", Disposition::Operator));
-    let asked = LiveEditionsInput { product_id: product("p") };
+    let asked = LiveEditionsInput { product_id: product("p"), if_live: BTreeSet::new() };
     assert_eq!(live_editions(&deps(&store), &step(1, "live"), asked).unwrap_err().code(), "catalog.head_invalid");
 }
 
