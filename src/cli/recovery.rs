@@ -119,5 +119,6 @@ pub fn recovered(output: &Value) -> Option<String> {
 fn rebuilt(epoch: u64, products: u64, states: &Value) -> String {
     let states = states.as_object().into_iter().flatten();
     let states: Vec<_> = states.map(|(state, count)| format!("{count} {state}")).collect();
-    format!("version 1 of restore epoch {epoch}: {products} products, editions {}", states.join(", "))
+    let noun = if products == 1 { "product" } else { "products" };
+    format!("version 1 of restore epoch {epoch}: {products} {noun}, editions: {}", states.join(", "))
 }
