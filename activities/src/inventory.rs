@@ -25,3 +25,11 @@ pub const CRASH_POINTS: &[&str] =
 
 /// The crash points of the creation of a catalog, in order.
 pub const INIT_CRASH_POINTS: &[&str] = &["inventory.after_catalog_json", "inventory.after_first_root"];
+
+/// The crash points of the recoveries, in order: of a damaged head, then of a lost Inventory.
+pub const RECOVERY_CRASH_POINTS: &[&str] = &[
+    "inventory.repair.after_copy",
+    "inventory.repair.after_delete",
+    "inventory.rebuild.after_epoch",
+    "inventory.rebuild.after_root",
+];

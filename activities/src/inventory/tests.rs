@@ -1,4 +1,4 @@
-mod crash_and_race;
+pub(super) mod crash_and_race;
 mod fallback;
 mod verify;
 
