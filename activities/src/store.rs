@@ -8,6 +8,7 @@ pub mod contract;
 mod error;
 mod local;
 mod memory;
+pub mod simulated;
 #[cfg(test)]
 pub(crate) mod tests;
 
