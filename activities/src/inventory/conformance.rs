@@ -11,6 +11,7 @@ mod invariants;
 mod protocol;
 mod races;
 mod readers;
+pub mod simulation;
 mod states;
 mod within;
 mod world;

@@ -105,7 +105,7 @@ fn with_every_write_failing(
         for (n, step) in STORY.iter().enumerate() {
             let operation = step(&world)?;
             sim.at(On::Writes, at, Act::Fault(fault));
-            let first = faulty.writer().and_then(|writer| Ok(writer.commit(&operation, &by(&run(n)))));
+            let first = faulty.writer().map(|writer| writer.commit(&operation, &by(&run(n))));
             let was_reached = sim.is_played();
             sim.calm();
             between(&sim);

@@ -55,3 +55,52 @@ fn the_suite_tells_of_every_case_that_fails_and_not_of_the_first_only() {
     let names: std::collections::BTreeSet<_> = CASES.iter().map(|case| case.name).collect();
     assert_eq!(names.len(), CASES.len(), "two cases with one name");
 }
+
+mod by_chance {
+    use std::hash::{BuildHasher as _, RandomState};
+
+    use super::*;
+    use crate::inventory::conformance::simulation::{Tally, simulate};
+
+    fn number(name: &str) -> Option<u64> {
+        std::env::var(name).ok().and_then(|text| text.parse().ok())
+    }
+
+    fn add(a: Tally, b: Tally) -> Tally {
+        Tally {
+            versions: a.versions + b.versions,
+            refused: a.refused + b.refused,
+            unknown: a.unknown + b.unknown,
+            faults: a.faults + b.faults,
+            recognised: a.recognised + b.recognised,
+        }
+    }
+
+    #[test]
+    fn whatever_writers_do_at_once_on_a_store_that_fails_what_they_are_told_is_what_the_chain_says() {
+        let first = number("JOBCTL_TEST_SEED").unwrap_or_else(|| RandomState::new().hash_one(0_u8));
+        let cases = number("JOBCTL_TEST_CASES").unwrap_or(300);
+        println!("JOBCTL_TEST_SEED={first}");
+        let mut sum = Tally::default();
+        for n in 0..cases {
+            let seed = first.wrapping_add(n);
+            match simulate(&memory(), seed) {
+                Ok(tally) => sum = add(sum, tally),
+                Err(why) => panic!("JOBCTL_TEST_SEED={seed} JOBCTL_TEST_CASES=1: {why}"),
+            }
+        }
+        println!("{cases} seeds: {sum:?}");
+        if cases >= 100 {
+            let cases = usize::try_from(cases).unwrap();
+            assert!(sum.versions > 8 * cases && sum.faults > 5 * cases, "little happened: {sum:?}");
+            assert!(sum.refused > cases && sum.recognised > cases / 2 && sum.unknown > 0, "little went wrong: {sum:?}");
+        }
+    }
+
+    #[test]
+    fn the_same_seed_is_the_same_race() {
+        for seed in [1, 2, 3] {
+            assert_eq!(simulate(&memory(), seed).unwrap(), simulate(&memory(), seed).unwrap());
+        }
+    }
+}
