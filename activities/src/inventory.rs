@@ -1,6 +1,7 @@
 //! Reading and writing the Inventory of a catalog (*catalog* §6.6): what [`catalog_rules::inventory`] decides, carried
 //! out on a [`Store`](crate::store::Store).
 
+pub mod conformance;
 mod error;
 mod head;
 mod init;

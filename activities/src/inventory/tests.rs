@@ -1,3 +1,4 @@
+mod conformance;
 pub(super) mod crash_and_race;
 mod fallback;
 mod verify;
