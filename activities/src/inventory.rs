@@ -5,6 +5,7 @@ mod error;
 mod head;
 mod init;
 mod reader;
+pub mod testing;
 #[cfg(test)]
 mod tests;
 mod verify;
