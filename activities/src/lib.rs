@@ -10,6 +10,7 @@ pub mod lock;
 pub mod metadata_store;
 pub mod process;
 pub mod publish;
+pub mod recovery;
 pub mod sources;
 pub mod store;
 

@@ -49,6 +49,17 @@ pub enum Replace {
     Changed(Option<Bytes>),
 }
 
+/// What became of a conditional delete.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Delete {
+    /// The object had the expected bytes and is gone, durably.
+    Done,
+    /// There was none.
+    Absent,
+    /// It has these other bytes, and stays.
+    Changed(Bytes),
+}
+
 /// What is directly in a folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Listing {
@@ -96,6 +107,12 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// [`StoreError`] when it may still be there.
     fn delete(&self, path: &str) -> Result<bool, StoreError>;
+
+    /// Removes the object at `path` durably if its bytes are `expected`. Compared as [`Store::replace_once`] does.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it may still be there.
+    fn delete_if(&self, path: &str, expected: &Bytes) -> Result<Delete, StoreError>;
 
     /// What is directly in `folder` (`""` for the root of the catalog); empty when there is no such folder.
     ///

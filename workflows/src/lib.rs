@@ -5,5 +5,7 @@
 
 pub mod discard;
 pub mod publish;
+pub mod rebuild_inventory;
+pub mod repair_head;
 #[cfg(test)]
 mod scripted;

@@ -6,3 +6,4 @@
 
 pub mod edition;
 pub mod publish;
+pub mod recovery;

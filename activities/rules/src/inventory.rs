@@ -63,7 +63,7 @@ pub use tombstone::{expunged, retirable};
 pub use verify::{Stale, StepFinding, VersionFinding, Whole, check_step, check_version, structures_beside};
 pub use verify_entry::{EntryFinding, check_entry};
 pub use version::{
-    By, Decision, EncodedLeaf, NextVersion, OwnWork, created_at, first_version, folded_in, next_version, plan,
+    By, Decision, EncodedLeaf, NextVersion, OwnWork, Stamp, created_at, first_version, folded_in, next_version, plan,
     refused_in, store_time,
 };
 

@@ -99,19 +99,6 @@ pub enum InventoryError {
         /// What is wrong with it.
         fault: RootFault,
     },
-    /// The newest root is of another epoch than `catalog.json` (D15).
-    #[error(
-        "catalog §6.1: catalog.json has restore epoch {catalog}, and the newest version, {seq}, has {root}: a restore \
-         was not finished"
-    )]
-    UnfinishedRestore {
-        /// `catalog.json`'s epoch.
-        catalog: u64,
-        /// The newest version.
-        seq: Seq,
-        /// Its epoch.
-        root: u64,
-    },
     /// A leaf that the root names is missing or damaged.
     #[error("catalog §6.3: the leaf of product {product}, {path}, {fault}")]
     Leaf {
@@ -174,7 +161,6 @@ impl ActivityError for InventoryError {
             Self::NoVersion { .. } => "catalog.no_version",
             Self::HeadInvalid { .. } => "catalog.head_invalid",
             Self::VersionInvalid { .. } => "catalog.version_invalid",
-            Self::UnfinishedRestore { .. } => "catalog.unfinished_restore",
             Self::Leaf { .. } => "catalog.leaf",
             Self::Contended { .. } => "catalog.contended",
         }
@@ -223,7 +209,6 @@ impl ActivityError for InventoryError {
             | Self::NoVersion { .. }
             | Self::HeadInvalid { .. }
             | Self::VersionInvalid { .. }
-            | Self::UnfinishedRestore { .. }
             | Self::Leaf { .. } => Disposition::Operator,
             Self::Contended { .. } => Disposition::Retry,
         }
@@ -250,11 +235,10 @@ impl ActivityError for InventoryError {
                     .to_owned()
             }
             Self::HeadInvalid { seq, .. } => format!(
-                "keep a copy of version {seq}, find out what wrote it, and restore it from a backup; readers stay on \
-                 the version before it"
+                "find out what wrote it; then delete it, a copy is kept: jobctl run repair-head --seq {seq} --reason …; \
+                 readers stay on the version before it"
             ),
             Self::VersionInvalid { seq, .. } => format!("restore {} from a backup (catalog §10.3)", layout::root(*seq)),
-            Self::UnfinishedRestore { .. } => "finish the restore before anything else is written".to_owned(),
             Self::Leaf { path, .. } => format!("restore {path} from a backup (catalog §10.3)"),
             Self::Contended { .. } => return None,
         })

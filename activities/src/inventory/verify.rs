@@ -22,6 +22,7 @@ use super::init::open_catalog;
 use super::reader::decode_leaf;
 use crate::store::Store;
 use files::Files;
+pub(super) use files::check_files;
 pub use finding::Finding;
 
 /// What [`verify`] looked at, and what it found.

@@ -1,33 +1,34 @@
 //! Writing a version (*catalog* §6.6): leaves, then the root, which is the commit point, then `CURRENT`.
 
+mod facts;
+mod files;
+mod own;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use catalog_rules::ids::{EditionId, ProductId, Sha256Hex};
+use catalog_rules::ids::{ProductId, Sha256Hex};
 use catalog_rules::instant::Instant;
 use catalog_rules::inventory::{
-    ArtefactRecords, Base, By, Current, Decision, Facts, Leaf, LeavesNeeded, MAX_BASE_AHEAD_MS, ManifestFacts, Mark,
-    NextVersion, Operation, OwnWork, Refusal, RefusedEdition, Seq, WriterStage, artefact_records, needs, plan,
-    refused_in,
+    Base, By, CatalogJson, Current, Decision, Document as _, History, Leaf, LeavesNeeded, Mark, NextVersion, Operation,
+    Refusal, RefusedEdition, Retention, Root, Seq, WriterStage, admit_base, check_committed, plan, refused_in,
+    store_time,
 };
 use catalog_rules::layout;
-use catalog_rules::manifest::Manifest;
+use engine_rules::clock::Clock;
 use engine_rules::crash;
-use uuid::Uuid;
 
-use super::error::InventoryError;
+use super::error::{InventoryError, LeafFault};
 use super::head::{Alert, Head, RootFault, find_head};
 use super::init::open_catalog;
 use super::reader::LeafCache;
-use crate::store::{Create, Replace, Store};
+use crate::store::{Create, Delete, Replace, Store};
+pub use files::{FolderFiles, ListedFiles, StoreFiles};
 
 /// How many races a writer loses before it says so: far more than there are writers.
 const MAX_RACES: u32 = 64;
-
-/// How many versions back a writer looks for its own root, when the run's id does not tell when the run began.
-const OWN_WORK_DEPTH: u32 = 256;
 
 /// What became of an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,10 +45,20 @@ pub struct Committed {
     pub refused: Vec<RefusedEdition>,
 }
 
+/// What one attempt came to.
+enum Attempt {
+    Done(Committed),
+    /// Another writer was faster, or the version does not count (D1).
+    Lost,
+}
+
 /// The writer of a catalog's Inventory.
 pub struct Writer {
     store: Arc<dyn Store>,
     leaves: LeafCache,
+    files: Arc<dyn ListedFiles>,
+    retention: Retention,
+    clock: Option<Arc<dyn Clock>>,
 }
 
 impl fmt::Debug for Writer {
@@ -57,13 +68,36 @@ impl fmt::Debug for Writer {
 }
 
 impl Writer {
-    /// The writer of the catalog in `store`.
+    /// The writer of the catalog in `store`, with the default windows. Files that an operation has to verify are read
+    /// through the store, and the store's clock is not held against another.
     ///
     /// # Errors
     /// [`InventoryError`] when the place is no catalog, of an older layout, or one that this writer may not write to.
     pub fn open(store: Arc<dyn Store>) -> Result<Self, InventoryError> {
         open_catalog(store.as_ref())?.admit_writer(WriterStage::One)?;
-        Ok(Self { store, leaves: LeafCache::default() })
+        let files = Arc::new(StoreFiles(Arc::clone(&store)));
+        Ok(Self { store, leaves: LeafCache::default(), files, retention: Retention::default(), clock: None })
+    }
+
+    /// The same writer with the configured windows (*catalog* §11.6).
+    #[must_use]
+    pub fn retention(mut self, retention: Retention) -> Self {
+        self.retention = retention;
+        self
+    }
+
+    /// The same writer, which verifies files by `files`.
+    #[must_use]
+    pub fn files(mut self, files: Arc<dyn ListedFiles>) -> Self {
+        self.files = files;
+        self
+    }
+
+    /// The same writer, which refuses to work when `clock` is ahead of the store's (D33).
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = Some(clock);
+        self
     }
 
     /// Carries out `operation` in one version of the Inventory, under the catalog's lock, and brings `CURRENT` forward.
@@ -76,24 +110,30 @@ impl Writer {
     /// [`InventoryError::Refused`] by a rule of the catalog, with nothing written; [`InventoryError`] otherwise.
     pub fn commit(&self, operation: &Operation, by: &By) -> Result<Committed, InventoryError> {
         let _lock = self.store.lock()?;
-        let catalog = open_catalog(self.store.as_ref())?;
-        catalog.admit_writer(WriterStage::One)?;
-        let mut last = None;
+        let mut last = Seq::FIRST;
         for _ in 0..MAX_RACES {
+            let ground = self.ground()?;
             let head = self.head()?;
-            if head.root.restore_epoch != catalog.restore_epoch {
-                return Err(InventoryError::UnfinishedRestore {
-                    catalog: catalog.restore_epoch,
-                    seq: head.seq(),
-                    root: head.root.restore_epoch,
-                });
+            ground.admit(&head.root)?;
+            match self.attempt(&ground, &head, operation, by)? {
+                Attempt::Done(committed) => return Ok(committed),
+                Attempt::Lost => last = head.seq(),
             }
-            if let Some(committed) = self.try_commit(&head, operation, by)? {
-                return Ok(committed);
-            }
-            last = Some(head.seq());
         }
-        Err(InventoryError::Contended { races: MAX_RACES, seq: last.unwrap_or(Seq::FIRST) })
+        Err(InventoryError::Contended { races: MAX_RACES, seq: last })
+    }
+
+    /// What [`Writer::commit`] would do now, with nothing written: the version, or `None` when there is nothing to do.
+    /// No lock is taken, so another writer may come in between.
+    ///
+    /// # Errors
+    /// As [`Writer::commit`].
+    pub fn forecast(&self, operation: &Operation, by: &By) -> Result<Forecast, InventoryError> {
+        let ground = self.ground()?;
+        let head = self.head()?;
+        ground.admit(&head.root)?;
+        let decision = self.decide(&ground, &head, operation, by)?;
+        Ok(Forecast { head, decision })
     }
 
     /// Brings `CURRENT` up to the newest version, as a release does when it starts (*catalog* §6.6).
@@ -105,6 +145,22 @@ impl Writer {
         let head = self.head()?;
         advance_current(self.store.as_ref(), &head)?;
         Ok(head.seq())
+    }
+
+    /// What says which versions count. Read again for every attempt: a restore may begin at any time.
+    fn ground(&self) -> Result<Ground, InventoryError> {
+        let catalog = open_catalog(self.store.as_ref())?;
+        catalog.admit_writer(WriterStage::One)?;
+        Ok(Ground { history: self.history(&catalog)?, catalog })
+    }
+
+    fn history(&self, catalog: &CatalogJson) -> Result<Option<History>, InventoryError> {
+        if catalog.format_version.major < 2 {
+            return Ok(None);
+        }
+        let Some(bytes) = self.store.get(layout::HISTORY)? else { return Ok(None) };
+        let decoded = History::decode(&bytes);
+        decoded.map(Some).map_err(|source| InventoryError::Document { path: layout::HISTORY.to_owned(), source })
     }
 
     /// The newest version, which must be valid: a version can only follow the one before it (D16).
@@ -125,19 +181,32 @@ impl Writer {
         Ok(found.head)
     }
 
-    /// One attempt on `head`; `None` when another writer was faster.
-    fn try_commit(&self, head: &Head, operation: &Operation, by: &By) -> Result<Option<Committed>, InventoryError> {
+    /// One attempt on `head`.
+    fn attempt(&self, ground: &Ground, head: &Head, operation: &Operation, by: &By) -> Result<Attempt, InventoryError> {
         if let Some(own) = by.own_work.as_ref().map(|own| self.own_version(head, own)).transpose()?.flatten() {
-            let refused = refused_in(&own.root);
-            return self.already(head, &own, self.mark(head, operation)?, refused).map(Some);
+            let (mark, refused) = (self.mark(head, operation)?, refused_in(&own.root));
+            return self.already(head, &own, mark, refused).map(Attempt::Done);
         }
-        let now = self.store.now()?;
+        match self.decide(ground, head, operation, by)? {
+            Decision::Already(done) => self.already(head, head, done.mark, done.refused).map(Attempt::Done),
+            Decision::Write(version) => self.write(*version),
+        }
+    }
+
+    fn decide(&self, ground: &Ground, head: &Head, operation: &Operation, by: &By) -> Result<Decision, InventoryError> {
+        let now = self.now()?;
         let leaves = self.leaves_for(head, operation)?;
         let base = Base::whole(&head.root, &head.root_sha256, &leaves);
         let facts = self.facts(&base, operation, now)?;
-        match plan(&base, head.root.restore_epoch, operation, &facts, by, now)? {
-            Decision::Already(done) => self.already(head, head, done.mark, done.refused).map(Some),
-            Decision::Write(version) => self.write(*version),
+        Ok(plan(&base, ground.catalog.restore_epoch, operation, &facts, by, now)?)
+    }
+
+    /// The time that a decision goes by.
+    fn now(&self) -> Result<Instant, InventoryError> {
+        let now = self.store.now()?;
+        match &self.clock {
+            Some(clock) => Ok(store_time(now, Instant::from_ms(clock.now_ms()))?),
+            None => Ok(now),
         }
     }
 
@@ -158,31 +227,56 @@ impl Writer {
         }
     }
 
-    fn write(&self, version: NextVersion) -> Result<Option<Committed>, InventoryError> {
+    fn write(&self, version: NextVersion) -> Result<Attempt, InventoryError> {
         crash::point("inventory.before_leaves");
         for leaf in version.leaves {
             let path = layout::leaf(&leaf.sha256);
             if let Create::Lost(found) = self.store.create(&path, &Bytes::from(leaf.bytes))? {
-                let fault = super::error::LeafFault::Hash { found: Sha256Hex::of(&found) };
+                let fault = LeafFault::Hash { found: Sha256Hex::of(&found) };
                 return Err(InventoryError::Leaf { product: leaf.product_id, path, fault });
             }
         }
         crash::point("inventory.after_leaves");
         let path = layout::root(version.root.seq);
-        if let Create::Lost(_) = self.store.create(&path, &Bytes::from(version.root_bytes))? {
-            return Ok(None);
+        let root_bytes = Bytes::from(version.root_bytes);
+        if let Create::Lost(_) = self.store.create(&path, &root_bytes)? {
+            return Ok(Attempt::Lost);
         }
         crash::point("inventory.after_root");
+        if let Err(refusal) = self.stands(&version.root)? {
+            self.take_back(&version.root, &root_bytes)?;
+            return match *refusal {
+                // Expiry went by while this writer was at work: it tries once more, on what is the head now.
+                Refusal::BaseExpired { .. } => Ok(Attempt::Lost),
+                refusal => Err(Box::new(refusal).into()),
+            };
+        }
         let head = Head { root: version.root, root_sha256: version.root_sha256 };
         advance_current(self.store.as_ref(), &head)?;
         crash::point("inventory.after_current");
-        Ok(Some(Committed {
+        Ok(Attempt::Done(Committed {
             seq: head.seq(),
             root_sha256: head.root_sha256,
             state: version.mark,
             already: false,
             refused: version.refused,
         }))
+    }
+
+    /// Whether a version that was just created counts, by `catalog.json` and `HISTORY` as they are now (D1).
+    fn stands(&self, created: &Root) -> Result<Result<(), Box<Refusal>>, InventoryError> {
+        let catalog = open_catalog(self.store.as_ref())?;
+        Ok(check_committed(&catalog, self.history(&catalog)?.as_ref(), created))
+    }
+
+    /// Deletes this writer's own root, which does not count, unless a version was built on it.
+    fn take_back(&self, created: &Root, bytes: &Bytes) -> Result<(), InventoryError> {
+        if self.store.get(&layout::root(created.seq.next()))?.is_some() {
+            return Ok(());
+        }
+        match self.store.delete_if(&layout::root(created.seq), bytes)? {
+            Delete::Done | Delete::Absent | Delete::Changed(_) => Ok(()),
+        }
     }
 
     /// What was done before: the newest version is made durable, since a crash may have come before that, and
@@ -199,38 +293,9 @@ impl Writer {
         Ok(Committed { seq: by.seq(), root_sha256: by.root_sha256.clone(), state, already: true, refused })
     }
 
-    /// The version that this step of this run wrote, looking back to when the run began.
-    fn own_version(&self, head: &Head, own: &OwnWork) -> Result<Option<Head>, InventoryError> {
-        let began = Uuid::parse_str(&own.run_id).ok().and_then(|id| id.get_timestamp()).map(|at| {
-            let (seconds, nanos) = at.to_unix();
-            let ms = i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1000) + i64::from(nanos / 1_000_000);
-            Instant::from_ms(ms.saturating_sub(MAX_BASE_AHEAD_MS))
-        });
-        let mut depth = 0;
-        let (mut seq, mut version) = (head.seq(), Some(head.clone()));
-        loop {
-            if let Some(version) = version.take() {
-                if own.wrote(&version.root) {
-                    return Ok(Some(version));
-                }
-                if began.is_some_and(|began| version.root.created_at < began) {
-                    return Ok(None);
-                }
-            }
-            depth += 1;
-            let before = seq.before().filter(|_| began.is_some() || depth < OWN_WORK_DEPTH);
-            let Some(before) = before else { return Ok(None) };
-            seq = before;
-            let Some(bytes) = self.store.get(&layout::root(seq))? else { return Ok(None) };
-            // One that is damaged is passed over: what it recorded, the leaves tell.
-            version = Head::decode(seq, &bytes).ok();
-        }
-    }
-
     /// What `head` knows of the edition that `operation` is about.
     fn mark(&self, head: &Head, operation: &Operation) -> Result<Option<Mark>, InventoryError> {
-        let Operation::Record(record) = operation else { return Ok(None) };
-        let (product, edition) = (&record.product_id, &record.entry.edition_id);
+        let Some((product, edition)) = operation.edition() else { return Ok(None) };
         if let Some(sha256) = head.root.leaf_sha256(product) {
             let leaf = self.leaves.leaf(&|path| self.store.get(path), product, sha256)?;
             if let Some(entry) = leaf.entry(edition) {
@@ -239,52 +304,27 @@ impl Writer {
         }
         Ok(head.root.tombstone(product, edition).map(|_| Mark::Tombstone))
     }
+}
 
-    /// What the rules ask for beyond the Inventory: manifests as they are now, and the records of entries that lack
-    /// them.
-    fn facts(&self, base: &Base<'_>, operation: &Operation, now: Instant) -> Result<Facts, InventoryError> {
-        let mut facts = Facts::default();
-        let needs = needs(base, operation, &facts, now);
-        for (product, edition) in needs.manifests {
-            if let Some(bytes) = self.store.get(&layout::manifest(&product, &edition))? {
-                facts.manifests.insert(edition, ManifestFacts::of(&bytes));
-            }
-        }
-        for (product, edition) in needs.records {
-            let entry = base.leaf(&product).and_then(|leaf| leaf.entry(&edition));
-            let Some(sha256) = entry.map(|entry| &entry.manifest_sha256) else { continue };
-            if let Some(found) = self.records(&product, &edition, sha256)? {
-                facts.records.insert(edition, found);
-            }
-        }
-        Ok(facts)
-    }
+/// What says which versions count: `catalog.json`, and `HISTORY` on a catalog that expires.
+struct Ground {
+    catalog: CatalogJson,
+    history: Option<History>,
+}
 
-    fn records(
-        &self,
-        product: &ProductId,
-        edition: &EditionId,
-        sha256: &Sha256Hex,
-    ) -> Result<Option<ArtefactRecords>, InventoryError> {
-        let manifest = self.manifest(product, edition, sha256)?;
-        Ok(manifest.as_ref().map(artefact_records).transpose()?)
+impl Ground {
+    fn admit(&self, head: &Root) -> Result<(), Box<Refusal>> {
+        admit_base(&self.catalog, self.history.as_ref(), head)
     }
+}
 
-    /// The manifest of a recorded edition; `None` when it is not there or not readable, which the rules then refuse.
-    fn manifest(
-        &self,
-        product: &ProductId,
-        edition: &EditionId,
-        sha256: &Sha256Hex,
-    ) -> Result<Option<Manifest>, InventoryError> {
-        let Some(bytes) = self.store.get(&layout::manifest(product, edition))? else { return Ok(None) };
-        let found = Sha256Hex::of(&bytes);
-        if found != *sha256 {
-            let (product, edition, expected) = (product.clone(), edition.clone(), sha256.clone());
-            return Err(Box::new(Refusal::ManifestDiffers { product, edition, found, expected }).into());
-        }
-        Ok(Manifest::decode(&bytes).ok())
-    }
+/// What an operation would do.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Forecast {
+    /// The newest version now.
+    pub head: Head,
+    /// What would be written, or that nothing would.
+    pub decision: Decision,
 }
 
 /// Brings `CURRENT` up to `head`, forward only (*catalog* §6.6). A hint that names a version which is not there, or not

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{Create, Listing, Replace, Store, StoreError};
+use super::{Create, Delete, Listing, Replace, Store, StoreError};
 
 /// Runs the whole contract; `new` makes an empty store.
 ///
@@ -21,6 +21,8 @@ pub fn suite(new: &dyn Fn() -> Arc<dyn Store>) -> Result<(), StoreError> {
     no_replacement_of_racing_ones_is_lost(&new())?;
     a_listing_is_one_level_deep(new().as_ref())?;
     a_deleted_name_is_free(new().as_ref())?;
+    a_conditional_delete_asks_for_what_is_there(new().as_ref())?;
+    one_of_racing_conditional_deletes_removes(&new())?;
     paths_stay_inside(new().as_ref());
     time_does_not_go_back(new().as_ref())?;
     a_lock_is_free_once_it_is_dropped(new().as_ref())
@@ -142,6 +144,26 @@ fn a_deleted_name_is_free(store: &dyn Store) -> Result<(), StoreError> {
     assert!(store.delete("a/x")?);
     assert_eq!(store.get("a/x")?, None);
     assert_eq!(store.create("a/x", &two)?, Create::Won);
+    Ok(())
+}
+
+fn a_conditional_delete_asks_for_what_is_there(store: &dyn Store) -> Result<(), StoreError> {
+    let (one, two) = (Bytes::from_static(b"1"), Bytes::from_static(b"2"));
+    assert_eq!(store.delete_if("a/x", &one)?, Delete::Absent, "there was nothing to delete");
+    store.create("a/x", &one)?;
+    assert_eq!(store.delete_if("a/x", &two)?, Delete::Changed(one.clone()));
+    assert_eq!(store.get("a/x")?, Some(one.clone()), "an object with other bytes is gone");
+    assert_eq!(store.delete_if("a/x", &one)?, Delete::Done);
+    assert_eq!(store.get("a/x")?, None);
+    Ok(())
+}
+
+fn one_of_racing_conditional_deletes_removes(store: &Arc<dyn Store>) -> Result<(), StoreError> {
+    let bytes = Bytes::from_static(b"once");
+    store.create("a/x", &bytes)?;
+    let outcomes = race(store, 4, |store, _| store.delete_if("a/x", &bytes));
+    let outcomes: Vec<_> = outcomes.into_iter().collect::<Result<_, _>>()?;
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == Delete::Done).count(), 1, "found {outcomes:?}");
     Ok(())
 }
 

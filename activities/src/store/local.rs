@@ -11,7 +11,7 @@ use catalog_rules::instant::Instant;
 use catalog_rules::layout;
 use engine_rules::clock::Clock;
 
-use super::{Answer, Guard, Listing, Store, StoreError, checked};
+use super::{Answer, Delete, Guard, Listing, Store, StoreError, checked};
 use crate::fs::{self, Fs, TEMPORARY_PREFIX};
 use crate::lock::{CatalogLock, LOCK_WAIT_MS, LockError};
 
@@ -147,6 +147,18 @@ impl Store for LocalStore {
         let there = self.fs.read(&path).map_err(failed("read", &path))?.is_some();
         fs::remove_durably(self.fs.as_ref(), &path).map_err(failed("delete", &path))?;
         Ok(there)
+    }
+
+    fn delete_if(&self, path: &str, expected: &Bytes) -> Result<Delete, StoreError> {
+        let file = self.path(path)?;
+        let _one_at_a_time = self.replacing.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.get(path)? {
+            None => return Ok(Delete::Absent),
+            Some(found) if found != *expected => return Ok(Delete::Changed(found)),
+            Some(_) => {}
+        }
+        fs::remove_durably(self.fs.as_ref(), &file).map_err(failed("delete", &file))?;
+        Ok(Delete::Done)
     }
 
     fn list(&self, folder: &str) -> Result<Listing, StoreError> {

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use catalog_rules::instant::Instant;
 use engine_rules::clock::Clock;
 
-use super::{Answer, Guard, Listing, Store, StoreError, checked};
+use super::{Answer, Delete, Guard, Listing, Store, StoreError, checked};
 use crate::lock::LockError;
 
 /// Objects in memory. Clones share them. Writers exclude each other by the exclusive create alone, so their races are
@@ -68,6 +68,18 @@ impl Store for MemoryStore {
 
     fn delete(&self, path: &str) -> Result<bool, StoreError> {
         Ok(self.objects().remove(checked(path)?).is_some())
+    }
+
+    fn delete_if(&self, path: &str, expected: &Bytes) -> Result<Delete, StoreError> {
+        checked(path)?;
+        let mut objects = self.objects();
+        match objects.get(path) {
+            None => return Ok(Delete::Absent),
+            Some(found) if found != expected => return Ok(Delete::Changed(found.clone())),
+            Some(_) => {}
+        }
+        objects.remove(path);
+        Ok(Delete::Done)
     }
 
     fn list(&self, folder: &str) -> Result<Listing, StoreError> {

@@ -235,6 +235,30 @@ impl Operation {
     }
 }
 
+impl Operation {
+    /// The one edition that the operation is about; `None` when there may be several, or none.
+    #[must_use]
+    pub fn edition(&self) -> Option<(&ProductId, &EditionId)> {
+        match self {
+            Self::Record(new) => Some((&new.product_id, &new.entry.edition_id)),
+            Self::Cancel { product_id, edition_id }
+            | Self::Supersede { product_id, edition_id, .. }
+            | Self::Reschedule { product_id, edition_id, .. } => Some((product_id, edition_id)),
+            Self::Reinstate { product_id, entry } => Some((product_id, &entry.edition_id)),
+            Self::Fold(_)
+            | Self::Release(_)
+            | Self::Rollback(_)
+            | Self::WithdrawLive { .. }
+            | Self::Retire { .. }
+            | Self::SupersedeSchema { .. }
+            | Self::SetLifecycle { .. }
+            | Self::Embargo(_)
+            | Self::Describe(_)
+            | Self::Correct { .. } => None,
+        }
+    }
+}
+
 /// What was fetched of a manifest now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ManifestFacts {

@@ -28,12 +28,40 @@ pub struct OwnWork {
     pub step: String,
 }
 
+/// What a look at a root tells without decoding it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    /// The root's `created_at`.
+    pub created_at: Instant,
+    /// Whether the step that looks wrote it.
+    pub is_own: bool,
+}
+
 impl OwnWork {
+    /// The stamp of the root in `bytes`, `None` when they are no JSON object with a time. Not a validation: what it
+    /// points at is decoded in full before it is believed. It spares the decoding of every product of every version
+    /// since a run began.
+    #[must_use]
+    pub fn stamp(&self, bytes: &[u8]) -> Option<Stamp> {
+        #[derive(serde::Deserialize)]
+        struct Stamped {
+            created_at: Instant,
+            #[serde(default)]
+            extensions: Map<String, Value>,
+        }
+        let Stamped { created_at, extensions } = serde_json::from_slice(bytes).ok()?;
+        Some(Stamp { created_at, is_own: self.is_in(&extensions) })
+    }
+
+    fn is_in(&self, extensions: &Map<String, Value>) -> bool {
+        let text = |key: &str| extensions.get(JOBCTL).and_then(|section| section.get(key)).and_then(Value::as_str);
+        text("run_id") == Some(&self.run_id) && text("step") == Some(&self.step)
+    }
+
     /// Whether `root` was written by this step of this run.
     #[must_use]
     pub fn wrote(&self, root: &Root) -> bool {
-        let text = |key: &str| root.extensions.get(JOBCTL).and_then(|section| section.get(key)).and_then(Value::as_str);
-        text("run_id") == Some(&self.run_id) && text("step") == Some(&self.step)
+        self.is_in(&root.extensions)
     }
 }
 

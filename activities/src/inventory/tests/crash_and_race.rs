@@ -406,6 +406,9 @@ impl Store for Lossy {
     fn delete(&self, path: &str) -> Result<bool, StoreError> {
         self.inner.delete(path)
     }
+    fn delete_if(&self, path: &str, expected: &Bytes) -> Result<crate::store::Delete, StoreError> {
+        self.inner.delete_if(path, expected)
+    }
     fn list(&self, folder: &str) -> Result<Listing, StoreError> {
         self.inner.list(folder)
     }
@@ -531,6 +534,9 @@ fn a_record_that_lost_every_race_says_so() {
         }
         fn delete(&self, path: &str) -> Result<bool, StoreError> {
             self.0.delete(path)
+        }
+        fn delete_if(&self, path: &str, expected: &Bytes) -> Result<crate::store::Delete, StoreError> {
+            self.0.delete_if(path, expected)
         }
         fn list(&self, folder: &str) -> Result<Listing, StoreError> {
             self.0.list(folder)

@@ -36,6 +36,9 @@ impl Store for AtWork {
     fn delete(&self, path: &str) -> Result<bool, StoreError> {
         self.inner.delete(path)
     }
+    fn delete_if(&self, path: &str, expected: &Bytes) -> Result<crate::store::Delete, StoreError> {
+        self.inner.delete_if(path, expected)
+    }
     fn list(&self, folder: &str) -> Result<Listing, StoreError> {
         self.inner.list(folder)
     }

@@ -111,6 +111,13 @@ impl<'a> Files<'a> {
     }
 }
 
+/// What is wrong with the files of one edition under the catalog's `folder`, a sentence each; every one is hashed.
+pub(in crate::inventory) fn check_files(folder: &Path, product: &ProductId, manifest: &Manifest) -> Vec<String> {
+    let findings = Files::new(folder, true, None).of(product, manifest);
+    let sentence = |it: Finding| format!("{}: found {}, expected {}", it.subject, it.found, it.expected);
+    findings.into_iter().map(sentence).collect()
+}
+
 fn look(path: &Path) -> There {
     match std::fs::symlink_metadata(path) {
         Ok(found) if found.is_file() => There::File { size_bytes: found.len() },
