@@ -103,15 +103,8 @@ fn print(line: &Value) -> Outcome {
 }
 
 /// In the order in which they run: the ones that change the catalog come last.
-const CASES: [&str; 7] = [
-    "live_cold",
-    "live_cold_from_disk",
-    "full_cold",
-    "verify",
-    "one_product_without_cache",
-    "release",
-    "verify_after",
-];
+const CASES: [&str; 7] =
+    ["live_cold", "live_cold_from_disk", "full_cold", "verify", "one_product_without_cache", "release", "verify_after"];
 
 struct Case {
     shape: SyntheticCatalog,
@@ -130,7 +123,9 @@ impl Case {
             }
             "full_cold" => self.full_cold(case),
             "verify" | "verify_after" => self.verify(case),
-            "one_product_without_cache" => self.one_product(case),
+            "one_product_without_cache" => self.one_product(case, 0, VERSIONS),
+            "one_product_first_cache" => self.one_product(case, VERSIONS, 1),
+            "one_product_with_cache" => self.one_product(case, VERSIONS + 1, VERSIONS),
             "release" => self.release(),
             other => Err(format!("there is no case {other}").into()),
         }
@@ -240,14 +235,15 @@ impl Case {
     }
 
     /// Versions of one product each, each by a writer of its own, as a publish opens one.
-    fn one_product(&self, case: &str) -> Outcome {
+    fn one_product(&self, case: &str, from: usize, versions: usize) -> Outcome {
+        let cached = !case.ends_with("without_cache");
         let (fs, store) = self.store();
         let (mut took, mut over, mut fsync, mut last) = (Vec::new(), Vec::new(), Vec::new(), Seen::default());
-        for of in self.live_products().take(VERSIONS) {
+        for of in self.live_products().skip(from).take(versions) {
             let operation = self.sealed(of, EDITIONS.cast_signed())?;
             fs.take();
             let start_us = self.clock.monotonic_us();
-            let committed = self.writer(store.clone(), case)?.commit(&operation, &Self::by())?;
+            let committed = self.writer(store.clone(), cached)?.commit(&operation, &Self::by())?;
             let took_us = self.clock.monotonic_us() - start_us;
             last = fs.take();
             expect(&committed, Mark::Live)?;
@@ -261,7 +257,7 @@ impl Case {
         }
         let (file_us, folder_us) = fsync_us(&self.folder)?;
         let mut line = self.line(case);
-        line["versions"] = json!(VERSIONS);
+        line["versions"] = json!(versions);
         line["first_over_fsync_ms"] = ms(over[0]);
         line["over_fsync_ms"] = ms(median(&mut over));
         line["took_ms"] = ms(median(&mut took));
@@ -273,12 +269,22 @@ impl Case {
         line["leaves_written"] = json!(last.writes.get("leaf"));
         line["roots_written"] = json!(last.writes.get("root"));
         line["peak_rss_mb"] = json!(peak_rss_mb());
-        line["bar_over_fsync_ms"] = json!(500);
+        line["bar_over_fsync_ms"] = json!(if case.ends_with("with_cache") { 40 } else { 500 });
+        if cached {
+            let cache = std::fs::read_dir(self.cache())?.map(|entry| entry?.metadata());
+            line["cache_bytes"] =
+                json!(cache.map(|found| found.map(|found| found.len())).sum::<std::io::Result<u64>>()?);
+        }
         print(&line)
     }
 
-    fn writer(&self, store: Arc<dyn Store>, _case: &str) -> Result<Writer, Box<dyn Error>> {
-        Ok(Writer::open(store)?)
+    fn cache(&self) -> PathBuf {
+        self.folder.join("cache")
+    }
+
+    fn writer(&self, store: Arc<dyn Store>, cached: bool) -> Result<Writer, Box<dyn Error>> {
+        let writer = Writer::open(store)?;
+        Ok(if cached { writer.cached_in(self.cache()) } else { writer })
     }
 
     /// A release of what is due in one version, and what a reader that was there before reads then.
@@ -287,7 +293,7 @@ impl Case {
         let mut live = LiveInventory::open(fetch_from(reader_store))?;
         let before = live.editions()?.len();
         let (fs, store) = self.store();
-        let writer = self.writer(store, "release")?;
+        let writer = self.writer(store, true)?;
         let start_us = self.clock.monotonic_us();
         let committed = writer.commit(&Operation::Release(Release::Due), &Self::by())?;
         let took_us = self.clock.monotonic_us() - start_us;

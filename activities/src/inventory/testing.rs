@@ -163,7 +163,8 @@ impl SyntheticCatalog {
         }
         let rows = 70_000 + n.unsigned_abs();
         let fingerprint = FilePart { sum: u128::from(rows) << 61, rows };
-        let mut section = JobctlExtension { format_version: manifest::EXTENSION_FORMAT.to_owned(), ..Default::default() };
+        let mut section =
+            JobctlExtension { format_version: manifest::EXTENSION_FORMAT.to_owned(), ..Default::default() };
         let parts = TableParts {
             table: format!("codr.t{product}"),
             columns: Sha256Hex::of(b"columns"),

@@ -19,7 +19,7 @@ use catalog_rules::manifest::Manifest;
 use super::error::{InventoryError, LeafFault};
 use super::head::{Alert, Head, RootFault, find_head};
 use super::init::open_catalog;
-use super::reader::decode_leaf;
+use super::leaves::decode_leaf;
 use crate::store::Store;
 use files::Files;
 pub(super) use files::check_files;
