@@ -1,5 +1,7 @@
 //! A run as a person watches it: a line a step, and on a terminal a moving line for the step at work.
 
+mod operation;
+
 use std::time::Duration;
 
 use catalog_rules::contracts::publish::{
@@ -9,6 +11,8 @@ use engine::{Event, EventKind};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+
+pub use operation::{tell_operation, version_outcome};
 
 use crate::output::{Output, duration, grouped, short, size};
 
@@ -155,7 +159,7 @@ pub fn summary(step: &str, output: &Value) -> String {
             }
             text
         }),
-        _ => None,
+        other => operation::summary(other, output),
     };
     known.unwrap_or_default()
 }

@@ -6,6 +6,7 @@ pub mod edition;
 pub mod fs;
 pub mod hint;
 pub mod inventory;
+pub mod inventory_jobs;
 pub mod lock;
 pub mod metadata_store;
 pub mod process;
