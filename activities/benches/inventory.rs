@@ -103,8 +103,17 @@ fn print(line: &Value) -> Outcome {
 }
 
 /// In the order in which they run: the ones that change the catalog come last.
-const CASES: [&str; 7] =
-    ["live_cold", "live_cold_from_disk", "full_cold", "verify", "one_product_without_cache", "release", "verify_after"];
+const CASES: [&str; 9] = [
+    "live_cold",
+    "live_cold_from_disk",
+    "full_cold",
+    "verify",
+    "one_product_without_cache",
+    "one_product_first_cache",
+    "one_product_with_cache",
+    "release",
+    "verify_after",
+];
 
 struct Case {
     shape: SyntheticCatalog,

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
-use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -16,8 +15,8 @@ use super::head::FetchRef;
 
 /// How many threads fetch and decode: enough that a store far away is not asked one leaf after the other.
 const THREADS: usize = 8;
-/// Fewer leaves than so many a thread are not worth another one.
-const LEAVES_A_THREAD: usize = 32;
+/// Fewer objects than so many a thread are not worth another one.
+const ITEMS_A_THREAD: usize = 32;
 
 /// What is kept of a leaf.
 pub(super) trait Kept: Send + Sync {
@@ -149,8 +148,8 @@ pub(super) fn several<I: Sync, T: Send, E: Send>(
     items: &[I],
     work: impl Fn(&I) -> Result<T, E> + Sync,
 ) -> Result<Vec<T>, E> {
-    let threads = THREADS.min(items.len() / LEAVES_A_THREAD);
-    if NonZeroUsize::new(threads).is_none_or(|threads| threads.get() == 1) {
+    let threads = THREADS.min(items.len() / ITEMS_A_THREAD);
+    if threads < 2 {
         return items.iter().map(work).collect();
     }
     let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));

@@ -121,6 +121,12 @@ impl Writer {
     /// # Errors
     /// [`InventoryError::Refused`] by a rule of the catalog, with nothing written; [`InventoryError`] otherwise.
     pub fn commit(&self, operation: &Operation, by: &By) -> Result<Committed, InventoryError> {
+        let committed = self.commit_under_lock(operation, by);
+        self.save_index();
+        committed
+    }
+
+    fn commit_under_lock(&self, operation: &Operation, by: &By) -> Result<Committed, InventoryError> {
         let _lock = self.store.lock()?;
         let mut last = Seq::FIRST;
         for _ in 0..MAX_RACES {

@@ -69,15 +69,23 @@ impl Writer {
         self.leaves.some(&|path| self.store.get(path), named)
     }
 
-    /// The index of this writer, brought to `head`, and its file brought up to date.
+    /// The index of this writer, brought to `head`.
     fn index(&self, ground: &Ground, head: &Head) -> Result<Option<Index<'_>>, InventoryError> {
         let Some(cache) = &self.cache else { return Ok(None) };
         let mut opened = cache.opened.lock().unwrap_or_else(PoisonError::into_inner);
         let index = opened.get_or_insert_with(|| LeafCache::open(&cache.folder, &ground.catalog.catalog_id));
         index.bring_to(&head.root, &head.root_sha256, &|path| self.store.get(path))?;
-        if let Err(error) = index.save() {
+        Ok(Some(Index(opened)))
+    }
+
+    /// Brings the file of the index up to date, if one was asked.
+    pub(super) fn save_index(&self) {
+        let Some(cache) = &self.cache else { return };
+        let mut opened = cache.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(index) = opened.as_mut()
+            && let Err(error) = index.save()
+        {
             tracing::warn!(path = %index.path().display(), %error, "the leaf cache was not written");
         }
-        Ok(Some(Index(opened)))
     }
 }
