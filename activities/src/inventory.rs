@@ -21,7 +21,7 @@ pub use init::{Init, Initialised, init_catalog, open_catalog};
 pub use reader::{Fetch, FullInventory, LiveEdition, LiveInventory, fetch_from};
 pub use recover::{HeadRepair, RebuildInventory, RebuiltInventory, RepairedHead, rebuild_inventory, repair_head};
 pub use verify::{Finding, Verified, verify};
-pub use writer::{Committed, FolderFiles, Forecast, ListedFiles, StoreFiles, Writer, advance_current};
+pub use writer::{Committed, FolderFiles, ListedFiles, StoreFiles, Writer, advance_current};
 
 /// The crash points of this module, in the order in which a version reaches them.
 pub const CRASH_POINTS: &[&str] =

@@ -141,19 +141,6 @@ impl Writer {
         Err(InventoryError::Contended { races: MAX_RACES, seq: last })
     }
 
-    /// What [`Writer::commit`] would do now, with nothing written: the version, or `None` when there is nothing to do.
-    /// No lock is taken, so another writer may come in between.
-    ///
-    /// # Errors
-    /// As [`Writer::commit`].
-    pub fn forecast(&self, operation: &Operation, by: &By) -> Result<Forecast, InventoryError> {
-        let ground = self.ground()?;
-        let head = self.head()?;
-        ground.admit(&head.root)?;
-        let decision = self.decide(&ground, &head, operation, by)?;
-        Ok(Forecast { head, decision })
-    }
-
     /// Brings `CURRENT` up to the newest version, as a release does when it starts (*catalog* §6.6).
     ///
     /// # Errors
@@ -318,15 +305,6 @@ impl Ground {
     fn admit(&self, head: &Root) -> Result<(), Box<Refusal>> {
         admit_base(&self.catalog, self.history.as_ref(), head)
     }
-}
-
-/// What an operation would do.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Forecast {
-    /// The newest version now.
-    pub head: Head,
-    /// What would be written, or that nothing would.
-    pub decision: Decision,
 }
 
 /// Brings `CURRENT` up to `head`, forward only (*catalog* §6.6). A hint that names a version which is not there, or not
