@@ -1,17 +1,21 @@
 //! Reading and writing the Inventory of a catalog (*catalog* §6.6): what [`catalog_rules::inventory`] decides, carried
 //! out on a [`Store`](crate::store::Store).
 
+mod cache;
 pub mod conformance;
 mod error;
 mod head;
 mod init;
+mod leaves;
 mod reader;
 mod recover;
+pub mod testing;
 #[cfg(test)]
 mod tests;
 mod verify;
 mod writer;
 
+pub use cache::{Brought, LeafCache, Reflected};
 pub use error::{InventoryError, LeafFault};
 pub use head::{Alert, Head, RootFault};
 pub use init::{Init, Initialised, init_catalog, open_catalog};
