@@ -3,6 +3,7 @@
 mod edition;
 mod inventory;
 mod operations;
+mod recovery;
 mod run;
 mod runs;
 mod schedules;
@@ -14,6 +15,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use edition::{At, Edition, EditionRef, Tier};
 pub use inventory::{Inventory, InventoryAt};
 pub use operations::{How, LifecycleName};
+pub use recovery::Recovery;
 pub use run::{Publish, Run, RunWords};
 pub use runs::{Runs, RunsImport, RunsList, RunsPurge, RunsReplay};
 pub use schedules::Schedules;

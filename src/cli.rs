@@ -8,6 +8,7 @@ mod inventory;
 mod operation;
 mod publish;
 mod reason;
+pub mod recovery;
 mod runs;
 mod schedules;
 mod serve;
@@ -40,6 +41,7 @@ pub async fn run(cli: Cli, out: Output) -> Result<Exit, Ended> {
     match cli.command {
         Command::Init(args) => init::init(&world()?, out, &args),
         Command::Run(Run::Publish(args)) => publish::publish(&world()?, out, args).await,
+        Command::Run(Run::Recovery(args)) => recovery::recovery(&world()?, out, args).await,
         Command::Run(run) => operation::operation(&world()?, out, run).await,
         Command::Runs(args) => runs::runs(&world()?, out, args).await,
         Command::Serve(args) => serve::serve(&world()?, out, &args).await,

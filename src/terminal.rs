@@ -14,6 +14,7 @@ use serde_json::Value;
 
 pub use operation::{tell_operation, version_outcome};
 
+use crate::cli::recovery::recovered;
 use crate::output::{Output, duration, grouped, short, size};
 
 const NAME_WIDTH: usize = 17;
@@ -159,6 +160,7 @@ pub fn summary(step: &str, output: &Value) -> String {
             }
             text
         }),
+        "repair_head" | "rebuild_inventory" => recovered(output),
         other => operation::summary(other, output),
     };
     known.unwrap_or_default()

@@ -7,8 +7,11 @@ use activities::duck::{DuckSettings, EXTENSIONS_VARIABLE};
 use activities::fs::{Fs, RealFs};
 use activities::inventory_jobs::{self, InventoryDeps};
 use activities::publish::{self, PublishDeps};
+use activities::recovery::{self, RecoveryDeps};
 use activities::store::{LocalStore, Store};
-use catalog_rules::contracts::{edition as edition_contract, inventory as inventory_contract, publish as contract};
+use catalog_rules::contracts::{
+    edition as edition_contract, inventory as inventory_contract, publish as contract, recovery as recovery_contract,
+};
 use engine::{Engine, EngineConfig, EngineContext, Registry, SystemClock};
 use engine_rules::activity::{ActivityContext, CancelToken};
 use engine_rules::clock::Clock;
@@ -90,6 +93,11 @@ impl World {
         Arc::new(InventoryDeps::new(self.config.catalog.clone(), store, self.clock.clone(), windows))
     }
 
+    /// What the recoveries of the Inventory work with.
+    pub fn recovery_deps(&self) -> RecoveryDeps {
+        RecoveryDeps::new(self.store.clone(), self.fs.clone(), self.config.state.join("repaired"))
+    }
+
     /// The activities of the operations on the Inventory, by name, on `store`: for a dry run on one that keeps nothing.
     pub fn imagined(&self, store: Arc<dyn Store>) -> BTreeMap<&'static str, Imagined> {
         let deps = self.inventory_deps(store);
@@ -131,6 +139,8 @@ impl World {
         workflow!(embargo);
         workflow!(describe);
         workflow!(correct);
+        workflow!(repair_head);
+        workflow!(rebuild_inventory);
         // A sealed edition is never written again: what begins at its seal or before it makes another.
         registry.mints(workflows::publish::NAME, "open", "seal");
         macro_rules! activity {
@@ -155,6 +165,15 @@ impl World {
             }};
         }
         inventory_activities!(inventory_activity);
+        let deps = Arc::new(self.recovery_deps());
+        macro_rules! recovery_activity {
+            ($name:expr, $function:path) => {{
+                let deps = deps.clone();
+                registry.blocking_activity($name, move |ctx, input| $function(&deps, &ctx, input));
+            }};
+        }
+        recovery_activity!(recovery_contract::REPAIR_HEAD, recovery::repair_head);
+        recovery_activity!(recovery_contract::REBUILD_INVENTORY, recovery::rebuild_inventory);
         registry
     }
 }

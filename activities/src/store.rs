@@ -9,6 +9,7 @@ mod error;
 mod local;
 mod memory;
 mod overlay;
+pub mod simulated;
 #[cfg(test)]
 pub(crate) mod tests;
 

@@ -8,6 +8,7 @@ use super::operations::{
     Correct, Describe, Embargo, Reinstate, Release, Reschedule, Retire, Rollback, SetLifecycle, Supersede,
     SupersedeSchema, Withdraw,
 };
+use super::recovery::Recovery;
 
 #[derive(Debug, Subcommand)]
 pub enum Run {
@@ -37,6 +38,8 @@ pub enum Run {
     Describe(Describe),
     /// Build a version from an older, known-good one; what was withdrawn or retired since stays so
     Correct(Correct),
+    #[command(flatten)]
+    Recovery(Recovery),
 }
 
 /// The words after `jobctl run`, as a schedule has them.

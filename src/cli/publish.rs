@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::cancelled::{take_back, take_back_all};
 use super::detach;
+use super::recovery::recovered;
 use crate::args::Publish;
 use crate::exit::{Ended, Exit};
 use crate::output::{Output, duration, grouped, short};
@@ -285,6 +286,10 @@ pub fn tell(out: Output, run_id: RunId, outcome: Outcome, took: &str) -> RunEnd 
                 let exit = tell_operation(out, &done);
                 out.line(format!("{} in {took}: {}", out.green("done"), version_outcome(&done.version)));
                 return end("succeeded", Some(output), None, exit);
+            }
+            if let Some(what) = recovered(&output) {
+                out.line(format!("{} in {took}: {what}", out.green("done")));
+                return end("succeeded", Some(output), None, Exit::Done);
             }
             let what = serde_json::from_value::<PublishOutput>(output.clone()).map(|it| {
                 format!(

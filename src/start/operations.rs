@@ -44,10 +44,10 @@ pub enum Asked {
     Correct(CorrectInput),
 }
 
-/// How the operation is carried out; `None` for a publish.
+/// How the operation is carried out; `None` for a publish and for a recovery.
 pub fn how(run: &Run) -> Option<&How> {
     match run {
-        Run::Publish(_) => None,
+        Run::Publish(_) | Run::Recovery(_) => None,
         Run::Release(args) => Some(&args.how),
         Run::Rollback(args) => Some(&args.how),
         Run::Withdraw(args) => Some(&args.how),
@@ -66,7 +66,7 @@ pub fn how(run: &Run) -> Option<&How> {
 /// The same, to be changed.
 pub fn how_mut(run: &mut Run) -> Option<&mut How> {
     match run {
-        Run::Publish(_) => None,
+        Run::Publish(_) | Run::Recovery(_) => None,
         Run::Release(args) => Some(&mut args.how),
         Run::Rollback(args) => Some(&mut args.how),
         Run::Withdraw(args) => Some(&mut args.how),
@@ -85,7 +85,7 @@ pub fn how_mut(run: &mut Run) -> Option<&mut How> {
 /// Whether a person must say why: the operation takes something back, or waives a rule.
 pub fn needs_reason(run: &Run) -> bool {
     match run {
-        Run::Rollback(_) | Run::Withdraw(_) | Run::Correct(_) => true,
+        Run::Rollback(_) | Run::Withdraw(_) | Run::Correct(_) | Run::Recovery(_) => true,
         Run::Retire(args) => args.before_window,
         Run::Publish(_)
         | Run::Release(_)
@@ -99,7 +99,7 @@ pub fn needs_reason(run: &Run) -> bool {
     }
 }
 
-/// What the words ask for; `None` for a publish.
+/// What the words ask for; `None` for a publish and for a recovery.
 ///
 /// # Errors
 /// Usage: an id, a time or a file that cannot be meant.
@@ -107,7 +107,7 @@ pub fn asked(run: &Run, origin: &Origin<'_>) -> Result<Option<Asked>, Ended> {
     let reason = how(run).and_then(|how| how.reason.clone()).unwrap_or_else(|| origin.reason.clone());
     let cause = Cause { actor: origin.actor.clone(), reason };
     Ok(Some(match run {
-        Run::Publish(_) => return Ok(None),
+        Run::Publish(_) | Run::Recovery(_) => return Ok(None),
         Run::Release(args) => {
             one_product(&args.product, &args.edition)?;
             Asked::Release(ReleaseInput { products: ids(&args.product)?, editions: ids(&args.edition)?, cause })
@@ -354,6 +354,6 @@ pub fn operation_run(run: &Run, origin: &Origin<'_>) -> Result<StartRun, Ended> 
     }
     match asked(run, origin)? {
         Some(asked) => asked.start(how.reason, origin),
-        None => Err(Ended::usage("these words are no operation on the Inventory")),
+        None => Err(Ended::usage("this is no operation on the Inventory that starts by itself: a person asks for it")),
     }
 }

@@ -15,6 +15,7 @@ mod operations;
 mod promises;
 mod publish;
 mod real_files;
+mod recovery;
 mod refusals;
 mod replay;
 mod runs_export;

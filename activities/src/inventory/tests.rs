@@ -1,4 +1,5 @@
-mod crash_and_race;
+mod conformance;
+pub(super) mod crash_and_race;
 mod fallback;
 mod verify;
 
