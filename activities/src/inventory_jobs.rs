@@ -40,6 +40,7 @@ pub struct InventoryDeps {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     retention: Retention,
+    cache: Option<PathBuf>,
 }
 
 impl std::fmt::Debug for InventoryDeps {
@@ -52,13 +53,24 @@ impl InventoryDeps {
     /// The means to change the Inventory of the local catalog at `catalog`, which `store` reads and writes.
     #[must_use]
     pub fn new(catalog: PathBuf, store: Arc<dyn Store>, clock: Arc<dyn Clock>, retention: Retention) -> Self {
-        Self { catalog, store, clock, retention }
+        Self { catalog, store, clock, retention, cache: None }
+    }
+
+    /// The same with a cache of leaves in `folder`, which is of this machine and may be deleted at any time.
+    #[must_use]
+    pub fn cached_in(mut self, folder: PathBuf) -> Self {
+        self.cache = Some(folder);
+        self
     }
 
     fn writer(&self) -> Result<Writer, InventoryError> {
         let writer = Writer::open(Arc::clone(&self.store))?;
         let files = Arc::new(FolderFiles(self.catalog.clone()));
-        Ok(writer.retention(self.retention.clone()).files(files).clock(Arc::clone(&self.clock)))
+        let writer = writer.retention(self.retention.clone()).files(files).clock(Arc::clone(&self.clock));
+        Ok(match &self.cache {
+            Some(folder) => writer.cached_in(folder.clone()),
+            None => writer,
+        })
     }
 
     /// The newest version, which must be valid: what is settled on an older one would not be what a writer finds (D16).
