@@ -317,6 +317,9 @@ fn what_stands_in_the_way_has_its_exit_code() {
     run(&env, &["withdraw", "--product", PRODUCT, "--live", "--reason", "r"]).exits(4).says(&[holder]);
     run(&env, &["release"]).exits(0);
     env.jobctl(["runs", "cancel", holder, "--reason", "not meant"]).exits(0);
+    // A time of release where nothing waits is refused before anything is built.
+    let publish = ["publish", "--product", PRODUCT, "--source", "in.zip", "--release-at", "2099-07-01T08:30"];
+    run(&env, &publish).exits(3).says(&["catalog.release_at_without_embargo", "at open", "jobctl run embargo on"]);
     // What is not there.
     run(&env, &["rollback", "--product", "99100009", "--reason", "r"])
         .exits(3)
