@@ -39,6 +39,7 @@ pub struct InventoryDeps {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     retention: Retention,
+    cache: Option<PathBuf>,
 }
 
 impl std::fmt::Debug for InventoryDeps {
@@ -51,13 +52,26 @@ impl InventoryDeps {
     /// The means to change the Inventory of the local catalog at `catalog`, which `store` reads and writes.
     #[must_use]
     pub fn new(catalog: PathBuf, store: Arc<dyn Store>, clock: Arc<dyn Clock>, retention: Retention) -> Self {
-        Self { catalog, store, clock, retention }
+        Self { catalog, store, clock, retention, cache: None }
+    }
+
+    /// The same with an index over the catalog's leaves in the folder `cache`, by which a decision reads the leaves of
+    /// the products that change ([`LeafCache`](crate::inventory::LeafCache)). The folder need not exist, and may be
+    /// deleted at any time.
+    #[must_use]
+    pub fn cached_in(mut self, cache: PathBuf) -> Self {
+        self.cache = Some(cache);
+        self
     }
 
     fn writer(&self) -> Result<Writer, InventoryError> {
         let writer = Writer::open(Arc::clone(&self.store))?;
         let files = Arc::new(FolderFiles(self.catalog.clone()));
-        Ok(writer.retention(self.retention.clone()).files(files).clock(Arc::clone(&self.clock)))
+        let writer = writer.retention(self.retention.clone()).files(files).clock(Arc::clone(&self.clock));
+        Ok(match &self.cache {
+            Some(folder) => writer.cached_in(folder.clone()),
+            None => writer,
+        })
     }
 
     /// The newest version, which must be valid: what is settled on an older one would not be what a writer finds (D16).
