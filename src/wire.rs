@@ -86,12 +86,12 @@ impl World {
             self.clock.clone(),
             self.duck.clone(),
         );
-        Arc::new(deps.cached_in(self.leaf_cache()))
+        Arc::new(deps.cached_in(self.cache()))
     }
 
-    /// Where leaves are kept between processes.
-    fn leaf_cache(&self) -> PathBuf {
-        self.config.state.join("leaves")
+    /// Where what can be made again is kept between processes, for every catalog that this state has worked on.
+    fn cache(&self) -> PathBuf {
+        self.config.state.join("cache")
     }
 
     /// What the operations on the Inventory of the catalog in `store` work with.
@@ -165,7 +165,7 @@ impl World {
         activity!(contract::RECORD, publish::record);
         activity!(contract::ABANDON, publish::abandon);
         activity!(edition_contract::DISCARD, publish::discard);
-        let deps = Arc::new(self.inventory_deps(self.store.clone()).cached_in(self.leaf_cache()));
+        let deps = Arc::new(self.inventory_deps(self.store.clone()).cached_in(self.cache()));
         macro_rules! inventory_activity {
             ($name:expr, $function:path) => {{
                 let deps = deps.clone();

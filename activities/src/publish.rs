@@ -72,10 +72,11 @@ impl PublishDeps {
         Self { catalog, store, fs, clock, duck, cache: None, sealed_here: Mutex::default() }
     }
 
-    /// The same with a cache of leaves in `folder`, which is of this machine and may be deleted at any time.
+    /// The same with an index over the catalog's leaves in the folder `cache`, by which a version of one product reads
+    /// one leaf ([`LeafCache`](crate::inventory::LeafCache)). The folder need not exist, and may be deleted at any time.
     #[must_use]
-    pub fn cached_in(mut self, folder: PathBuf) -> Self {
-        self.cache = Some(folder);
+    pub fn cached_in(mut self, cache: PathBuf) -> Self {
+        self.cache = Some(cache);
         self
     }
 
