@@ -230,7 +230,7 @@ impl Actor<'_> {
                 edition_id,
                 release_at: None,
             }),
-            18 if tombstones.len() % 2 == 0 => Some(Operation::Embargo(!embargo)),
+            18 if tombstones.len().is_multiple_of(2) => Some(Operation::Embargo(!embargo)),
             _ => Some(describe((1000 * (self.client + 1) + n) as u64)),
         })
     }

@@ -127,7 +127,7 @@ fn compare(shape: &SyntheticCatalog) {
         match (plain, cached) {
             (Ok(plain), Ok(cached)) => {
                 assert!(plain == cached, "{what} becomes something else with the index");
-                written += usize::from(matches!(cached.decision, Decision::Write(_)));
+                written += usize::from(matches!(cached, Decision::Write(_)));
             }
             (Err(plain), Err(cached)) => {
                 assert_eq!(plain.to_string(), cached.to_string(), "{what}");
