@@ -92,8 +92,8 @@ mod by_chance {
         println!("{cases} seeds: {sum:?}");
         if cases >= 100 {
             let cases = usize::try_from(cases).unwrap();
-            assert!(sum.versions > 8 * cases && sum.faults > 5 * cases, "little happened: {sum:?}");
-            assert!(sum.refused > cases && sum.recognised > cases / 2 && sum.unknown > 0, "little went wrong: {sum:?}");
+            assert!(sum.versions > 5 * cases && sum.faults > 4 * cases, "little happened: {sum:?}");
+            assert!(sum.refused > cases && sum.recognised > cases && sum.unknown > 0, "little went wrong: {sum:?}");
         }
     }
 
