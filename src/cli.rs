@@ -5,13 +5,15 @@ mod detach;
 mod edition;
 mod init;
 mod inventory;
+mod operation;
 mod publish;
 mod reason;
+pub mod recovery;
 mod runs;
 mod schedules;
 mod serve;
 mod verify;
-mod when;
+pub mod when;
 
 use clap::CommandFactory as _;
 pub use publish::with_run;
@@ -39,6 +41,8 @@ pub async fn run(cli: Cli, out: Output) -> Result<Exit, Ended> {
     match cli.command {
         Command::Init(args) => init::init(&world()?, out, &args),
         Command::Run(Run::Publish(args)) => publish::publish(&world()?, out, args).await,
+        Command::Run(Run::Recovery(args)) => recovery::recovery(&world()?, out, args).await,
+        Command::Run(run) => operation::operation(&world()?, out, run).await,
         Command::Runs(args) => runs::runs(&world()?, out, args).await,
         Command::Serve(args) => serve::serve(&world()?, out, &args).await,
         Command::Schedules(args) => schedules::schedules(&world()?, out, args).await,

@@ -10,6 +10,7 @@ use clap::Parser as _;
 use engine::{ScheduleDef, find_time_zone};
 use engine_rules::limits::NAME_LIMIT_BYTES;
 use engine_rules::schedule::{CronExpression, Misfire};
+use jiff::tz::TimeZone;
 use serde::Deserialize;
 
 use super::ConfigError;
@@ -45,19 +46,22 @@ enum MisfireName {
 pub(super) fn read(
     sections: BTreeMap<String, ScheduleSection>,
     sources: &BTreeMap<ProductId, SourceInput>,
+    zone: &TimeZone,
     folder: &Path,
     origin: &str,
 ) -> Result<Vec<ScheduleDef>, ConfigError> {
-    sections.into_iter().map(|(name, section)| schedule(&name, section, sources, folder, origin)).collect()
+    let asks = Asks { sources, zone, folder };
+    sections.into_iter().map(|(name, section)| schedule(&name, section, &asks, origin)).collect()
 }
 
-fn schedule(
-    name: &str,
-    section: ScheduleSection,
-    sources: &BTreeMap<ProductId, SourceInput>,
-    folder: &Path,
-    origin: &str,
-) -> Result<ScheduleDef, ConfigError> {
+/// What the words of a schedule are read with.
+struct Asks<'a> {
+    sources: &'a BTreeMap<ProductId, SourceInput>,
+    zone: &'a TimeZone,
+    folder: &'a Path,
+}
+
+fn schedule(name: &str, section: ScheduleSection, asks: &Asks<'_>, origin: &str) -> Result<ScheduleDef, ConfigError> {
     let bad = |key: String, found: String, expected: &'static str| ConfigError::BadSetting {
         origin: origin.to_owned(),
         key,
@@ -90,7 +94,7 @@ fn schedule(
             "0 to 527040 minutes, which are 366 days",
         ));
     }
-    let run = run(name, &section.run, sources, folder).map_err(|ended| ConfigError::BadRun {
+    let run = run(name, &section.run, asks).map_err(|ended| ConfigError::BadRun {
         origin: origin.to_owned(),
         key: key("run"),
         words: section.run.clone(),
@@ -116,16 +120,13 @@ fn schedule(
 
 /// What the words after `jobctl run` ask for. Who asks is the schedule, whoever reads the file: the same file is the same
 /// schedule.
-fn run(
-    name: &str,
-    words: &str,
-    sources: &BTreeMap<ProductId, SourceInput>,
-    folder: &Path,
-) -> Result<engine::StartRun, Ended> {
+fn run(name: &str, words: &str, asks: &Asks<'_>) -> Result<engine::StartRun, Ended> {
     let words =
         shlex::split(words).ok_or_else(|| Ended::usage("a quote is not closed; expected words as in a shell"))?;
     let parsed = RunWords::try_parse_from(words)?;
-    let origin = Origin { sources, folder, actor: format!("schedule:{name}"), reason: format!("schedule {name}") };
+    let Asks { sources, zone, folder } = *asks;
+    let origin =
+        Origin { sources, zone, folder, actor: format!("schedule:{name}"), reason: format!("schedule {name}") };
     start_run(&parsed.run, &origin)
 }
 

@@ -33,7 +33,7 @@ const ABANDON: StepDef<AbandonInput, AbandonOutput> = StepDef::new("abandon", co
 /// The failure of the step that failed for good. A publish that is cancelled takes the journal entry back as
 /// well, and an edition that is not sealed.
 pub async fn publish<C: Context>(ctx: &mut C, input: PublishInput) -> Result<PublishOutput, Interrupt> {
-    let PublishInput { product_id, source, cause, lifecycle } = input;
+    let PublishInput { product_id, source, cause, lifecycle, release_at } = input;
     let opened = ctx.step(&OPEN, &OpenInput { product_id: product_id.clone(), cause: cause.clone() }).await?;
     let OpenOutput { edition_id, previous, .. } = opened;
 
@@ -83,6 +83,7 @@ pub async fn publish<C: Context>(ctx: &mut C, input: PublishInput) -> Result<Pub
         manifest_sha256: sealed.manifest_sha256,
         lifecycle,
         cause,
+        release_at,
     };
     let recorded = match ctx.step(&RECORD, &recording).await {
         Ok(recorded) => recorded,

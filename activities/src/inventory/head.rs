@@ -8,7 +8,7 @@ use catalog_rules::layout;
 use super::error::InventoryError;
 use crate::store::StoreError;
 
-pub(super) type FetchRef<'a> = &'a dyn Fn(&str) -> Result<Option<Bytes>, StoreError>;
+pub(super) type FetchRef<'a> = &'a (dyn Fn(&str) -> Result<Option<Bytes>, StoreError> + Sync);
 
 /// A version whose root was read and is valid.
 #[derive(Debug, Clone, PartialEq)]

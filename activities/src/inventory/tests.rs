@@ -1,5 +1,5 @@
 mod conformance;
-mod crash_and_race;
+pub(super) mod crash_and_race;
 mod fallback;
 mod verify;
 
@@ -21,17 +21,17 @@ use crate::store::tests::{NOON_MS, TestClock};
 use crate::store::{LocalStore, MemoryStore, Store};
 
 /// An edition id that rises with `n`; minted at the tests' noon.
-fn edition(n: u64) -> EditionId {
+pub(super) fn edition(n: u64) -> EditionId {
     let ms = NOON_MS;
     let text = format!("{:08x}-{:04x}-7000-8000-{n:012x}", ms >> 16, ms & 0xffff);
     text.parse().unwrap()
 }
 
-fn product(name: &str) -> ProductId {
+pub(super) fn product(name: &str) -> ProductId {
     name.parse().unwrap()
 }
 
-fn by(run: &str) -> By {
+pub(super) fn by(run: &str) -> By {
     By {
         actor: "tester@here".to_owned(),
         reason: "because".to_owned(),
@@ -40,7 +40,7 @@ fn by(run: &str) -> By {
     }
 }
 
-fn init(embargo: bool) -> Init {
+pub(super) fn init(embargo: bool) -> Init {
     Init {
         catalog_id: CatalogId::from_uuid(TestClock::at_ms(NOON_MS).new_id()).unwrap(),
         embargo,
@@ -49,7 +49,7 @@ fn init(embargo: bool) -> Init {
     }
 }
 
-fn local(root: &std::path::Path, fs: Arc<dyn Fs>) -> Arc<dyn Store> {
+pub(super) fn local(root: &std::path::Path, fs: Arc<dyn Fs>) -> Arc<dyn Store> {
     Arc::new(LocalStore::new(root.to_owned(), fs, TestClock::at_ms(NOON_MS)))
 }
 
@@ -58,14 +58,14 @@ fn memory() -> Arc<dyn Store> {
 }
 
 /// A catalog in memory.
-fn catalog(embargo: bool) -> Arc<dyn Store> {
+pub(super) fn catalog(embargo: bool) -> Arc<dyn Store> {
     let store = memory();
     init_catalog(store.as_ref(), &init(embargo), &by("")).unwrap();
     store
 }
 
 /// The manifest of edition `n` of `product`, built on edition `previous`.
-fn manifest(product: &str, n: u64, previous: Option<u64>) -> Manifest {
+pub(super) fn manifest(product: &str, n: u64, previous: Option<u64>) -> Manifest {
     let sha = |text: &str| Sha256Hex::of(text.as_bytes()).to_string();
     let file = |path: &str, size: u64| {
         json!({"path": path, "size": size, "root": "edition", "tier": "required",
@@ -99,7 +99,7 @@ fn manifest(product: &str, n: u64, previous: Option<u64>) -> Manifest {
 }
 
 /// Puts the manifest in its place, as a seal does, and gives the operation that records the edition.
-fn seal(store: &dyn Store, manifest: &Manifest, lifecycle: Option<Lifecycle>) -> Operation {
+pub(super) fn seal(store: &dyn Store, manifest: &Manifest, lifecycle: Option<Lifecycle>) -> Operation {
     let bytes = Bytes::from(manifest.encode());
     let path = layout::manifest(&manifest.product_id, &manifest.edition_id);
     store.create(&path, &bytes).unwrap();
@@ -107,11 +107,11 @@ fn seal(store: &dyn Store, manifest: &Manifest, lifecycle: Option<Lifecycle>) ->
     Operation::Record(Box::new(record))
 }
 
-fn full(store: &Arc<dyn Store>) -> FullInventory {
+pub(super) fn full(store: &Arc<dyn Store>) -> FullInventory {
     FullInventory::open(fetch_from(Arc::clone(store))).unwrap()
 }
 
-fn current(store: &dyn Store) -> Option<Current> {
+pub(super) fn current(store: &dyn Store) -> Option<Current> {
     store.get(layout::CURRENT).unwrap().as_deref().and_then(Current::decode)
 }
 

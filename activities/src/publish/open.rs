@@ -210,7 +210,7 @@ fn record_sealed(
         clear_journal(deps, product_id, edition)?;
         return Ok(format!("not recorded, its check has findings: {}", findings_text(&report.findings)));
     }
-    let subject = Subject { product_id, edition_id: edition, manifest_sha256: None, lifecycle: None };
+    let subject = Subject { product_id, edition_id: edition, manifest_sha256: None, lifecycle: None, release_at: None };
     match commit(deps, ctx, &subject, cause, Some(edition)) {
         Ok(committed) => {
             clear_journal(deps, product_id, edition)?;

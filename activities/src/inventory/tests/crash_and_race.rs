@@ -113,7 +113,7 @@ thread_local! {
 }
 
 /// Runs `work` as a process that ends at `point`. Gives what it gave, if it came past.
-fn crashing_at<T>(point: &'static str, work: impl FnOnce() -> T) -> Option<T> {
+pub(in crate::inventory) fn crashing_at<T>(point: &'static str, work: impl FnOnce() -> T) -> Option<T> {
     crash::install(|name| {
         if CRASH_AT.with_borrow(|at| *at == Some(name)) {
             std::panic::resume_unwind(Box::new("the test's crash"));
