@@ -17,10 +17,9 @@ mod within;
 mod world;
 
 use std::fmt;
-use std::sync::Arc;
 
-use crate::store::{Store, StoreError};
-pub use world::{Checked, Failure};
+use crate::store::StoreError;
+pub use world::{Checked, Failure, Place};
 
 /// One case.
 #[derive(Clone, Copy)]
@@ -29,8 +28,8 @@ pub struct Case {
     pub rule: &'static str,
     /// The sentence that it holds.
     pub name: &'static str,
-    /// Runs it on an empty store.
-    pub run: fn(&Arc<dyn Store>) -> Checked,
+    /// Runs it in an empty place.
+    pub run: fn(&Place) -> Checked,
 }
 
 impl fmt::Debug for Case {
@@ -173,11 +172,11 @@ impl fmt::Display for Report {
     }
 }
 
-/// Runs every case, each on an empty store that `new` makes, and tells of all that fail.
+/// Runs every case, each in an empty place that `new` makes, and tells of all that fail.
 ///
 /// # Errors
 /// [`StoreError`] when `new` fails.
-pub fn suite(new: &dyn Fn() -> Result<Arc<dyn Store>, StoreError>) -> Result<Report, StoreError> {
+pub fn suite(new: &dyn Fn() -> Result<Place, StoreError>) -> Result<Report, StoreError> {
     let mut report = Report::default();
     for case in CASES {
         match (case.run)(&new()?) {

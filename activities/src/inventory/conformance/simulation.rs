@@ -13,9 +13,10 @@ use catalog_rules::inventory::{
 };
 use engine_rules::failure::{ActivityError as _, Disposition};
 
-use super::world::{Edition, Failure, Held, World, alerts, by, data, describe, differs, equal, holds, some, structure};
+use super::world::{
+    Edition, Failure, Held, Place, World, alerts, by, data, describe, differs, equal, holds, some, structure,
+};
 use crate::inventory::{Committed, FullInventory, InventoryError};
-use crate::store::Store;
 use crate::store::simulated::{Chance, Job, Odds, Simulated};
 
 /// How often a writer asks again before it leaves an operation unknown.
@@ -60,14 +61,14 @@ struct Diary {
     seen: Vec<(Seq, Sha256Hex)>,
 }
 
-/// Two or three writers on a catalog in `store`, which is empty and has no lock, all by `seed`.
+/// Two or three writers on a catalog in `place`, whose store has no lock, all by `seed`.
 ///
 /// # Errors
 /// [`Failure`] with the first thing that does not hold.
-pub fn simulate(store: &Arc<dyn Store>, seed: u64) -> Result<Tally, Failure> {
+pub fn simulate(place: &Place, seed: u64) -> Result<Tally, Failure> {
     let mut chance = Chance::new(seed);
-    let world = World::create(store, chance.happens(500))?;
-    let sim = Simulated::new(Arc::clone(store));
+    let world = World::create(place, chance.happens(500))?;
+    let sim = Simulated::new(Arc::clone(&place.store));
     let writers = 2 + chance.below(2);
     let odds = Odds {
         reads: u32::try_from(chance.below(25)).unwrap_or_default(),
