@@ -110,6 +110,7 @@ macro_rules! for_each_case {
                 without_history_a_catalog_that_expires_fails_closed,
                 a_held_version_that_expired_is_dropped,
                 the_epoch_is_from_history_where_versions_expire_and_else_from_the_catalog,
+                a_root_from_before_a_restore_is_passed_over,
                 a_root_that_current_does_not_verify_is_walked_back_from,
                 a_reader_never_goes_back_within_an_epoch,
                 an_empty_root_at_the_head_stops_writers_and_no_reader,
@@ -125,6 +126,7 @@ macro_rules! for_each_case {
                 a_writer_killed_after_any_write_is_finished_by_its_next_run,
                 a_write_that_lands_thirty_seconds_late_is_recognised,
                 a_write_that_lands_after_its_retry_changes_nothing,
+                a_creation_with_any_write_failing_is_finished_by_the_next_call,
                 a_read_that_fails_anywhere_leaves_what_the_next_attempt_finishes,
                 a_withdrawn_edition_is_never_brought_back_by_a_repair,
             ];

@@ -201,6 +201,45 @@ pub(super) fn a_write_that_lands_after_its_retry_changes_nothing(place: &Place) 
     with_every_write_failing(place, LATE, nothing, retried)
 }
 
+/// §6.1, D27: `catalog.json`, then version 1, then `CURRENT`; each of them failing in each way.
+pub(super) fn a_creation_with_any_write_failing_is_finished_by_the_next_call(place: &Place) -> Checked {
+    let faults =
+        [Fault::Refused, Fault::NotDone, Fault::Done, Fault::DoneAndTaken, Fault::Killed, Fault::KilledAfter, LATE];
+    for (n, fault) in faults.into_iter().enumerate() {
+        for at in 0..WRITES {
+            for lands_before in [true, false] {
+                let place = within(place, &format!("new-{n}-{at}-{lands_before}"));
+                let sim = Simulated::new(Arc::clone(&place.store));
+                sim.at(On::Writes, at, Act::Fault(fault));
+                let faulty = Place { store: sim.client(0), ..place.clone() };
+                let first = World::create(&faulty, true);
+                holds("the write was reached", sim.is_played())?;
+                equal(
+                    "whether the first call came through",
+                    first.is_ok(),
+                    matches!(fault, Fault::Done | Fault::DoneAndTaken),
+                )?;
+                sim.calm();
+                if lands_before {
+                    sim.advance_ms(30_000);
+                }
+                let again = World::create(&faulty, true);
+                sim.land_all();
+                // A catalog that is complete is refused, and it is the same one.
+                let world = match (first, again) {
+                    (_, Err(Failure::Inventory(error))) if error.code() == "catalog.exists" => World::open(&place)?,
+                    (Err(_), Ok(world)) => world,
+                    (_, Err(error)) => return Err(error),
+                    (Ok(_), Ok(_)) => return Err(differs("a second creation", &"done", &"catalog.exists")),
+                };
+                equal("the versions", world.sound()?.len(), 1)?;
+                holds("the embargo is on", world.head()?.root.embargo)?;
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Each read of each operation in turn.
 pub(super) fn a_read_that_fails_anywhere_leaves_what_the_next_attempt_finishes(place: &Place) -> Checked {
     let world = World::create(place, false)?;

@@ -173,6 +173,30 @@ pub(super) fn the_epoch_is_from_history_where_versions_expire_and_else_from_the_
     equal("a reader of an epoch without a root", fails(&world), Some("catalog.no_version"))
 }
 
+/// §6.6: an epoch only rises along the chain, whatever is left under higher numbers.
+pub(super) fn a_root_from_before_a_restore_is_passed_over(place: &Place) -> Checked {
+    let world = five(place)?;
+    epoch(&world, 1)?;
+    let restored = world.rewrite(4, |root| root.restore_epoch = 1)?;
+    world.hint(4, restored, 1)?;
+    for current in [true, false] {
+        if !current {
+            place.delete(layout::CURRENT)?;
+        }
+        let inventory = world.full()?;
+        equal("the head", inventory.head().seq(), seq(4)?)?;
+        // By the fallback it is no fault, since the restore deletes it in a moment.
+        if current {
+            contains(
+                "the alert",
+                &alerts(inventory.alerts()),
+                &["version 5", "its restore epoch is 0, and 1 was expected"],
+            )?;
+        }
+    }
+    Ok(())
+}
+
 /// The fallback: the version before it, and the ones after it.
 pub(super) fn a_root_that_current_does_not_verify_is_walked_back_from(place: &Place) -> Checked {
     let world = five(place)?;

@@ -188,11 +188,16 @@ pub(super) struct World {
 }
 
 impl World {
-    /// A new catalog in an empty store.
-    pub(super) fn create(place: &Place, embargo: bool) -> Result<Self, Failure> {
+    /// The catalog that is there.
+    pub(super) fn open(place: &Place) -> Result<Self, Failure> {
         let Place { store, cache } = place.clone();
         let minted_ms = u64::try_from(store.now()?.as_ms()).unwrap_or_default();
-        let world = Self { store, cache, minted_ms, runs: Arc::default() };
+        Ok(Self { store, cache, minted_ms, runs: Arc::default() })
+    }
+
+    /// A new catalog in an empty store.
+    pub(super) fn create(place: &Place, embargo: bool) -> Result<Self, Failure> {
+        let world = Self::open(place)?;
         let catalog_id: CatalogId = world.id(0).parse()?;
         let init = Init { catalog_id, embargo, title: BTreeMap::new(), beside: Vec::new() };
         init_catalog(world.store.as_ref(), &init, &by(""))?;
