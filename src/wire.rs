@@ -1,6 +1,7 @@
 //! Where names meet implementations: the only place that knows workflows, activities and the engine at once.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use activities::duck::{DuckSettings, EXTENSIONS_VARIABLE};
@@ -78,19 +79,25 @@ impl World {
 
     /// What the publish activities work with.
     pub fn publish_deps(&self) -> Arc<PublishDeps> {
-        Arc::new(PublishDeps::new(
+        let deps = PublishDeps::new(
             self.config.catalog.clone(),
             self.store.clone(),
             self.fs.clone(),
             self.clock.clone(),
             self.duck.clone(),
-        ))
+        );
+        Arc::new(deps.cached_in(self.cache()))
+    }
+
+    /// Where what can be made again is kept between processes, for every catalog that this state has worked on.
+    fn cache(&self) -> PathBuf {
+        self.config.state.join("cache")
     }
 
     /// What the operations on the Inventory of the catalog in `store` work with.
-    fn inventory_deps(&self, store: Arc<dyn Store>) -> Arc<InventoryDeps> {
+    fn inventory_deps(&self, store: Arc<dyn Store>) -> InventoryDeps {
         let windows = self.config.windows.clone();
-        Arc::new(InventoryDeps::new(self.config.catalog.clone(), store, self.clock.clone(), windows))
+        InventoryDeps::new(self.config.catalog.clone(), store, self.clock.clone(), windows)
     }
 
     /// What the recoveries of the Inventory work with.
@@ -100,7 +107,8 @@ impl World {
 
     /// The activities of the operations on the Inventory, by name, on `store`: for a dry run on one that keeps nothing.
     pub fn imagined(&self, store: Arc<dyn Store>) -> BTreeMap<&'static str, Imagined> {
-        let deps = self.inventory_deps(store);
+        // Without the cache of leaves: what is imagined is kept nowhere.
+        let deps = Arc::new(self.inventory_deps(store));
         let mut activities = BTreeMap::new();
         macro_rules! imagined {
             ($name:expr, $function:path) => {{
@@ -157,7 +165,7 @@ impl World {
         activity!(contract::RECORD, publish::record);
         activity!(contract::ABANDON, publish::abandon);
         activity!(edition_contract::DISCARD, publish::discard);
-        let deps = self.inventory_deps(self.store.clone());
+        let deps = Arc::new(self.inventory_deps(self.store.clone()).cached_in(self.cache()));
         macro_rules! inventory_activity {
             ($name:expr, $function:path) => {{
                 let deps = deps.clone();

@@ -25,7 +25,7 @@ use catalog_rules::instant::Instant;
 use catalog_rules::inventory::{By, EntryState, Mark, Operation, Producer, Record, Release};
 use catalog_rules::layout;
 use engine_rules::clock::Clock as _;
-use measure::{Seen, WallClock, WatchedFs, cpu_ticks, forget, fsync_us, median, ms, peak_rss_mb};
+use measure::{Seen, WallClock, WatchedFs, cpu_us, forget, fsync_us, median, ms, peak_rss_mb};
 use serde_json::{Value, json};
 
 type Outcome = Result<(), Box<dyn Error>>;
@@ -165,7 +165,7 @@ impl Case {
 
     fn live_cold(&self, case: &str) -> Outcome {
         let (_, store) = self.store();
-        let (start_us, start_cpu) = (self.clock.monotonic_us(), cpu_ticks());
+        let (start_us, start_cpu) = (self.clock.monotonic_us(), cpu_us());
         let live = LiveInventory::open(fetch_from(store))?;
         let opened_us = self.clock.monotonic_us();
         let editions = live.editions()?.len() as u64;
@@ -178,7 +178,7 @@ impl Case {
         line["editions"] = json!(editions);
         line["open_ms"] = ms(opened_us - start_us);
         line["took_ms"] = ms(read_us - start_us);
-        line["cpu_ms"] = json!((cpu_ticks() - start_cpu) * 10);
+        line["cpu_ms"] = ms(cpu_us() - start_cpu);
         line["peak_rss_mb"] = json!(peak_rss_mb());
         line["bar_ms"] = json!(600);
         line["bar_peak_rss_mb"] = json!(200);
@@ -204,7 +204,7 @@ impl Case {
 
     fn verify(&self, case: &str) -> Outcome {
         let (fs, store) = self.store();
-        let (start_us, start_cpu) = (self.clock.monotonic_us(), cpu_ticks());
+        let (start_us, start_cpu) = (self.clock.monotonic_us(), cpu_us());
         let verified = verify(store.as_ref(), &self.catalog(), false)?;
         let took_us = self.clock.monotonic_us() - start_us;
         if let Some(finding) = verified.findings.first() {
@@ -217,7 +217,7 @@ impl Case {
         line["manifests"] = json!(seen.reads.get("manifest"));
         line["files"] = json!(verified.files);
         line["took_ms"] = ms(took_us);
-        line["cpu_ms"] = json!((cpu_ticks() - start_cpu) * 10);
+        line["cpu_ms"] = ms(cpu_us() - start_cpu);
         line["peak_rss_mb"] = json!(peak_rss_mb());
         line["bar_ms"] = json!(3000);
         print(&line)
@@ -247,13 +247,15 @@ impl Case {
     fn one_product(&self, case: &str, from: usize, versions: usize) -> Outcome {
         let cached = !case.ends_with("without_cache");
         let (fs, store) = self.store();
-        let (mut took, mut over, mut fsync, mut last) = (Vec::new(), Vec::new(), Vec::new(), Seen::default());
+        let (mut took, mut over, mut fsync, mut cpu) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut last = Seen::default();
         for of in self.live_products().skip(from).take(versions) {
             let operation = self.sealed(of, EDITIONS.cast_signed())?;
             fs.take();
-            let start_us = self.clock.monotonic_us();
+            let (start_us, start_cpu) = (self.clock.monotonic_us(), cpu_us());
             let committed = self.writer(store.clone(), cached)?.commit(&operation, &Self::by())?;
             let took_us = self.clock.monotonic_us() - start_us;
+            cpu.push(cpu_us() - start_cpu);
             last = fs.take();
             expect(&committed, Mark::Live)?;
             let writes = (last.writes.get("leaf"), last.writes.get("root"), last.writes.get("current"));
@@ -270,6 +272,7 @@ impl Case {
         line["first_over_fsync_ms"] = ms(over[0]);
         line["over_fsync_ms"] = ms(median(&mut over));
         line["took_ms"] = ms(median(&mut took));
+        line["cpu_ms"] = ms(median(&mut cpu));
         line["fsync_in_it_ms"] = ms(median(&mut fsync));
         line["fsyncs"] = json!(last.fsyncs);
         line["fsync_file_now_ms"] = ms(file_us);
@@ -303,10 +306,10 @@ impl Case {
         let before = live.editions()?.len();
         let (fs, store) = self.store();
         let writer = self.writer(store, true)?;
-        let start_us = self.clock.monotonic_us();
+        let (start_us, start_cpu) = (self.clock.monotonic_us(), cpu_us());
         let committed = writer.commit(&Operation::Release(Release::Due), &Self::by())?;
         let took_us = self.clock.monotonic_us() - start_us;
-        let seen = fs.take();
+        let (seen, release_cpu) = (fs.take(), cpu_us() - start_cpu);
         expect(&committed, Mark::Live)?;
         if !committed.refused.is_empty() || seen.writes.get("leaf") != Some(&self.shape.due) {
             return Err(format!("{} refused, wrote {:?}", committed.refused.len(), seen.writes).into());
@@ -315,6 +318,7 @@ impl Case {
         let mut line = self.line("release_200");
         line["released"] = json!(self.shape.due);
         line["took_ms"] = ms(took_us);
+        line["cpu_ms"] = ms(release_cpu);
         line["over_fsync_ms"] = ms(took_us - seen.fsync_us);
         line["fsyncs"] = json!(seen.fsyncs);
         line["fsync_in_it_ms"] = ms(seen.fsync_us);

@@ -112,12 +112,16 @@ pub fn asked(run: &Run, origin: &Origin<'_>) -> Result<Option<Asked>, Ended> {
             one_product(&args.product, &args.edition)?;
             Asked::Release(ReleaseInput { products: ids(&args.product)?, editions: ids(&args.edition)?, cause })
         }
-        Run::Rollback(args) => {
-            Asked::Rollback(RollbackInput { products: ids(&args.product)?, to: ids(&args.to)?, cause })
-        }
+        Run::Rollback(args) => Asked::Rollback(RollbackInput {
+            products: ids(&args.product)?,
+            to: ids(&args.to)?,
+            if_live: ids(&args.if_live)?,
+            cause,
+        }),
         Run::Withdraw(args) => Asked::Withdraw(WithdrawInput {
             product_id: args.product.parse()?,
             edition_id: args.what.edition.as_deref().map(str::parse).transpose()?,
+            if_live: ids(&args.if_live)?,
             cause,
         }),
         Run::Supersede(args) => Asked::Supersede(SupersedeInput {

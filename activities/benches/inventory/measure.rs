@@ -139,13 +139,10 @@ pub fn peak_rss_mb() -> Option<u64> {
     Some((kib * 1024).div_ceil(1_000_000))
 }
 
-/// Processor time of this process so far, all threads, in hundredths of a second: what hardly depends on who else is at
-/// work.
-pub fn cpu_ticks() -> u64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let fields: Vec<&str> = stat.rsplit(") ").next().unwrap_or_default().split(' ').collect();
-    let field = |n: usize| fields.get(n).and_then(|text| text.parse::<u64>().ok()).unwrap_or_default();
-    field(11) + field(12)
+/// Processor time of this process so far, all threads, in microseconds: what hardly depends on who else is at work.
+pub fn cpu_us() -> u64 {
+    let spent = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    u64::try_from(spent.tv_sec * 1_000_000 + spent.tv_nsec / 1000).unwrap_or_default()
 }
 
 /// Milliseconds with three digits.

@@ -180,3 +180,37 @@ pub(super) fn several<I: Sync, T: Send, E: Send>(
     all.sort_unstable_by_key(|(at, _)| *at);
     all.into_iter().map(|(_, result)| result).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn what_is_done_on_several_threads_comes_in_order_and_fails_with_the_first_error() {
+        let items: Vec<usize> = (0..1000).collect();
+        let threads = Mutex::new(BTreeSet::new());
+        let work = |item: &usize| {
+            threads.lock().unwrap().insert(format!("{:?}", thread::current().id()));
+            // The first items take long, so that the others are on other threads.
+            let slow: u64 = (0..if *item < 8 { 3_000_000 } else { 10 }).fold(1, |a: u64, b| a.wrapping_mul(31) ^ b);
+            Ok::<_, String>((*item, std::hint::black_box(slow)).0)
+        };
+        assert_eq!(several(&items, work).unwrap(), items);
+        assert!(threads.lock().unwrap().len() > 1);
+        // Fewer are done where the caller is.
+        threads.lock().unwrap().clear();
+        assert_eq!(several(&items[..ITEMS_A_THREAD], work).unwrap(), items[..ITEMS_A_THREAD]);
+        assert_eq!(threads.lock().unwrap().len(), 1);
+
+        let tried = AtomicUsize::new(0);
+        let failing = |item: &usize| {
+            tried.fetch_add(1, Ordering::Relaxed);
+            if *item >= 20 { Err(*item) } else { Ok(*item) }
+        };
+        assert_eq!(several(&items, failing), Err(20));
+        let tried = tried.load(Ordering::Relaxed);
+        assert!((21..21 + 2 * THREADS).contains(&tried), "{tried} were tried");
+    }
+}

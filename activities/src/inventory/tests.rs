@@ -21,13 +21,13 @@ use crate::store::tests::{NOON_MS, TestClock};
 use crate::store::{LocalStore, MemoryStore, Store};
 
 /// An edition id that rises with `n`; minted at the tests' noon.
-pub(super) fn edition(n: u64) -> EditionId {
+pub(crate) fn edition(n: u64) -> EditionId {
     let ms = NOON_MS;
     let text = format!("{:08x}-{:04x}-7000-8000-{n:012x}", ms >> 16, ms & 0xffff);
     text.parse().unwrap()
 }
 
-pub(super) fn product(name: &str) -> ProductId {
+pub(crate) fn product(name: &str) -> ProductId {
     name.parse().unwrap()
 }
 
@@ -58,14 +58,14 @@ fn memory() -> Arc<dyn Store> {
 }
 
 /// A catalog in memory.
-pub(super) fn catalog(embargo: bool) -> Arc<dyn Store> {
+pub(crate) fn catalog(embargo: bool) -> Arc<dyn Store> {
     let store = memory();
     init_catalog(store.as_ref(), &init(embargo), &by("")).unwrap();
     store
 }
 
 /// The manifest of edition `n` of `product`, built on edition `previous`.
-pub(super) fn manifest(product: &str, n: u64, previous: Option<u64>) -> Manifest {
+pub(crate) fn manifest(product: &str, n: u64, previous: Option<u64>) -> Manifest {
     let sha = |text: &str| Sha256Hex::of(text.as_bytes()).to_string();
     let file = |path: &str, size: u64| {
         json!({"path": path, "size": size, "root": "edition", "tier": "required",
@@ -99,7 +99,7 @@ pub(super) fn manifest(product: &str, n: u64, previous: Option<u64>) -> Manifest
 }
 
 /// Puts the manifest in its place, as a seal does, and gives the operation that records the edition.
-pub(super) fn seal(store: &dyn Store, manifest: &Manifest, lifecycle: Option<Lifecycle>) -> Operation {
+pub(crate) fn seal(store: &dyn Store, manifest: &Manifest, lifecycle: Option<Lifecycle>) -> Operation {
     let bytes = Bytes::from(manifest.encode());
     let path = layout::manifest(&manifest.product_id, &manifest.edition_id);
     store.create(&path, &bytes).unwrap();

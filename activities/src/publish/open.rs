@@ -14,7 +14,7 @@ use super::PublishDeps;
 use super::check::{CheckError, findings_text};
 use super::record::{RecordError, Subject, clear_journal, commit};
 use crate::edition::{self, CheckOptions, EditionError, Profile};
-use crate::inventory::{FullInventory, InventoryError, Writer, fetch_from};
+use crate::inventory::{FullInventory, InventoryError, fetch_from};
 use crate::metadata_store::SCHEMA_VERSION;
 use crate::store::StoreError;
 
@@ -126,8 +126,7 @@ impl ActivityError for OpenError {
 /// # Errors
 /// [`OpenError`]. A repair that a rule refuses for good is no error: it is told in the output.
 pub fn open(deps: &PublishDeps, ctx: &ActivityContext, input: OpenInput) -> Result<OpenOutput, OpenError> {
-    let writer = Writer::open(Arc::clone(&deps.store))?;
-    writer.advance_current()?;
+    deps.writer()?.advance_current()?;
     let repaired = repair(deps, ctx, &input.product_id, &input.cause)?;
     let inventory = FullInventory::open(fetch_from(Arc::clone(&deps.store)))?;
     let leaf = inventory.leaf(&input.product_id)?;

@@ -13,7 +13,7 @@ use engine_rules::crash;
 use engine_rules::failure::{ActivityError, Disposition};
 
 use super::{PublishDeps, by};
-use crate::inventory::{Committed, FullInventory, InventoryError, Writer, fetch_from};
+use crate::inventory::{Committed, FullInventory, InventoryError, fetch_from};
 use crate::store::StoreError;
 
 /// Why an edition was not recorded.
@@ -169,8 +169,7 @@ pub(super) fn commit(
     let manifest = Manifest::decode(&bytes).map_err(|source| RecordError::Manifest { edition: edition(), source })?;
     let record = Record::from_manifest(&manifest, found, subject.lifecycle, subject.release_at)
         .map_err(|source| RecordError::Entry { edition: edition(), source })?;
-    let writer = Writer::open(Arc::clone(&deps.store))?;
-    Ok(writer.commit(&Operation::Record(Box::new(record)), &by(ctx, cause, part))?)
+    Ok(deps.writer()?.commit(&Operation::Record(Box::new(record)), &by(ctx, cause, part))?)
 }
 
 /// The edition that version `seq` replaced by another of the product.

@@ -1,5 +1,7 @@
 //! The index kept between processes: what it says, and that nothing which may happen to its file makes it say else.
 
+mod writers;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
