@@ -177,41 +177,6 @@ fn a_step_that_runs_again_finds_its_own_work() {
 }
 
 #[test]
-fn a_manifest_that_is_missing_or_changed_is_refused_and_nothing_is_written() {
-    let store = catalog(false);
-    let writer = Writer::open(Arc::clone(&store)).unwrap();
-    let sealed = manifest("p", 1, None);
-    let operation = seal(store.as_ref(), &sealed, None);
-    let path = layout::manifest(&sealed.product_id, &sealed.edition_id);
-    store.delete(&path).unwrap();
-    let error = writer.commit(&operation, &by("run-1")).unwrap_err();
-    assert_eq!(error.code(), "catalog.manifest_missing");
-    store.create(&path, &Bytes::from_static(b"{}")).unwrap();
-    let error = writer.commit(&operation, &by("run-1")).unwrap_err();
-    assert_eq!(error.code(), "catalog.manifest_differs");
-    assert_eq!(error.disposition(), Disposition::Terminal);
-    assert_eq!(full(&store).head().seq(), Seq::FIRST);
-    assert_eq!(store.list(layout::LEAVES).unwrap().objects, Vec::<String>::new());
-}
-
-#[test]
-fn a_final_product_takes_the_same_content_only() {
-    let store = catalog(false);
-    let writer = Writer::open(Arc::clone(&store)).unwrap();
-    let first = seal(store.as_ref(), &manifest("p", 1, None), Some(Lifecycle::Final));
-    writer.commit(&first, &by("run-1")).unwrap();
-    let other = writer.commit(&seal(store.as_ref(), &manifest("p", 2, Some(1)), None), &by("run-2")).unwrap_err();
-    assert_eq!(other.code(), "catalog.final_changed");
-    let mut same = manifest("p", 3, Some(1));
-    same.bindings = manifest("p", 1, None).bindings;
-    same.content_fingerprint = Some(same.computed_content_fingerprint());
-    let reopened = writer.commit(&seal(store.as_ref(), &same, Some(Lifecycle::Revisable)), &by("run-3")).unwrap_err();
-    assert_eq!(reopened.code(), "catalog.final_reopened");
-    let committed = writer.commit(&seal(store.as_ref(), &same, None), &by("run-4")).unwrap();
-    assert_eq!(committed.state, Some(Mark::Live));
-}
-
-#[test]
 fn an_edition_that_a_version_named_is_found_though_the_head_forgot_it() {
     let store = catalog(false);
     let writer = Writer::open(Arc::clone(&store)).unwrap();
@@ -270,29 +235,6 @@ fn init_takes_a_folder_with_a_configuration_and_refuses_a_catalog() {
     assert_eq!(error.code(), "catalog.exists");
     std::fs::write(dir.path().join("meta.duckdb"), b"").unwrap();
     assert_eq!(open_catalog(store.as_ref()).unwrap_err().code(), "catalog.other_layout");
-}
-
-#[test]
-fn a_catalog_that_expires_is_read_and_not_written() {
-    let store = catalog(false);
-    let text = r#"{"format_version":"2.0","catalog_id":"01a18e76-2bad-7480-abfe-2ba8a6889a45","restore_epoch":0,"history":{"since_seq":1}}"#;
-    store.delete(layout::CATALOG).unwrap();
-    store.create(layout::CATALOG, &Bytes::from(text)).unwrap();
-    assert_eq!(full(&store).head().seq(), Seq::FIRST);
-    assert_eq!(Writer::open(Arc::clone(&store)).unwrap_err().code(), "catalog.expires");
-}
-
-#[test]
-fn a_restore_that_was_not_finished_blocks_every_writer() {
-    let store = catalog(false);
-    let writer = Writer::open(Arc::clone(&store)).unwrap();
-    let document = String::from_utf8(store.get(layout::CATALOG).unwrap().unwrap().to_vec()).unwrap();
-    store.delete(layout::CATALOG).unwrap();
-    let raised = document.replace("\"restore_epoch\":0", "\"restore_epoch\":1");
-    assert_ne!(raised, document);
-    store.create(layout::CATALOG, &Bytes::from(raised)).unwrap();
-    let error = writer.commit(&seal(store.as_ref(), &manifest("p", 1, None), None), &by("run-1")).unwrap_err();
-    assert_eq!((error.code(), error.disposition()), ("catalog.unfinished_restore", Disposition::Operator));
 }
 
 #[test]
