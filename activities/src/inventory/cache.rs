@@ -273,10 +273,13 @@ impl Holders for LeafCache {
 
 /// What is told of holders: two products for one kind, fingerprint and state say all that the rules ask.
 #[derive(Default)]
-struct Enough<'a>(HashMap<(bool, bool, [u8; 32]), [Option<&'a ProductId>; 2]>);
+struct Enough<'a>(HashMap<Class, [Option<&'a ProductId>; 2]>);
+
+/// Whether of a data product, whether live, and the fingerprint.
+type Class = (bool, bool, [u8; 32]);
 
 impl<'a> Enough<'a> {
-    fn class(kind: Kind, held: Held) -> (bool, bool, [u8; 32]) {
+    fn class(kind: Kind, held: Held) -> Class {
         (kind == Kind::Data, held.is_live, held.fingerprint)
     }
 
