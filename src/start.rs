@@ -17,7 +17,7 @@ use crate::args::{Publish, Run};
 use crate::cli::when;
 use crate::exit::Ended;
 
-pub use operations::{Asked, asked, how, how_mut, needs_reason, operation_run};
+pub use operations::{Asked, asked, command, how, how_mut, needs_reason, operation_run};
 
 /// Who asks for a run, and from where.
 pub struct Origin<'a> {

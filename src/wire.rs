@@ -107,6 +107,7 @@ impl World {
 
     /// The activities of the operations on the Inventory, by name, on `store`: for a dry run on one that keeps nothing.
     pub fn imagined(&self, store: Arc<dyn Store>) -> BTreeMap<&'static str, Imagined> {
+        // Without the cache of leaves: what is imagined is kept nowhere.
         let deps = Arc::new(self.inventory_deps(store));
         let mut activities = BTreeMap::new();
         macro_rules! imagined {

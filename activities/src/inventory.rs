@@ -11,7 +11,7 @@ mod reader;
 mod recover;
 pub mod testing;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod verify;
 mod writer;
 

@@ -14,10 +14,11 @@ mod rollback_moves;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use catalog_rules::ids::ProductId;
+use catalog_rules::ids::{EditionId, ProductId};
 use catalog_rules::inventory::{Leaf, Refusal, Retention, TransitionRefusal};
 use engine_rules::clock::Clock;
 
@@ -98,4 +99,14 @@ fn known_leaf(inventory: &FullInventory, product: &ProductId) -> Result<Arc<Leaf
     inventory
         .leaf(product)?
         .ok_or_else(|| Box::<Refusal>::from(TransitionRefusal::UnknownProduct { product: product.clone() }).into())
+}
+
+/// What is live of the product is what the caller saw, where they said what that was (*catalog* §6.4, `if_live`).
+fn check_if_live(leaf: &Leaf, if_live: &BTreeSet<EditionId>) -> Result<(), InventoryError> {
+    let found: Vec<_> = leaf.live().map(|entry| entry.edition_id.clone()).collect();
+    if if_live.is_empty() || found.iter().all(|edition| if_live.contains(edition)) {
+        return Ok(());
+    }
+    let (product, expected) = (leaf.product_id.clone(), if_live.iter().cloned().collect());
+    Err(Box::<Refusal>::from(TransitionRefusal::LiveChanged { product, expected, found }).into())
 }

@@ -60,6 +60,9 @@ pub struct Rollback {
     /// product or store schema
     #[arg(long, value_name = "EDITION")]
     pub to: Vec<String>,
+    /// Go on only if this edition is what is live; again for another product or store schema
+    #[arg(long, value_name = "EDITION")]
+    pub if_live: Vec<String>,
     #[command(flatten)]
     pub how: How,
 }
@@ -71,6 +74,9 @@ pub struct Withdraw {
     pub product: String,
     #[command(flatten)]
     pub what: WithdrawWhat,
+    /// With --live: go on only if this edition is what is live; again for another store schema
+    #[arg(long, value_name = "EDITION", requires = "live")]
+    pub if_live: Vec<String>,
     #[command(flatten)]
     pub how: How,
 }

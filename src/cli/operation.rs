@@ -12,7 +12,7 @@ use super::{detach, when};
 use crate::args::Run;
 use crate::exit::{Ended, Exit};
 use crate::output::Output;
-use crate::start::{Asked, Origin, asked, how, how_mut, needs_reason};
+use crate::start::{Asked, Origin, asked, command, how, how_mut, needs_reason};
 use crate::wire::{World, engine_error};
 
 /// Carries the operation out and stays with its run; or says what it would do.
@@ -32,18 +32,14 @@ pub async fn operation(world: &World, out: Output, mut run: Run) -> Result<Exit,
     }
     let folder =
         std::env::current_dir().map_err(|error| Ended::usage(format!("the working folder cannot be told: {error}")))?;
-    let mut origin = Origin {
+    let origin = Origin {
         sources: &world.config.sources,
         zone: &world.config.time_zone,
         folder: &folder,
         actor: world.actor.clone(),
-        reason: String::new(),
+        reason: format!("jobctl run {}", command(&run).unwrap_or_default()),
     };
-    let Some(first) = asked(&run, &origin)? else {
-        return Err(Ended::usage("a publish is no operation on the Inventory"));
-    };
-    origin.reason = format!("jobctl run {}", first.workflow());
-    let Some(asked) = asked(&run, &origin)? else { return Ok(Exit::Done) };
+    let asked = asked(&run, &origin)?.ok_or_else(|| Ended::usage("these words are no operation on the Inventory"))?;
     if is_dry {
         let at = match &run {
             Run::Release(args) => args.as_of.as_deref(),
@@ -55,11 +51,11 @@ pub async fn operation(world: &World, out: Output, mut run: Run) -> Result<Exit,
     }
     let given = how(&run).cloned().unwrap_or_default();
     let start = asked.start(given.reason, &origin)?;
-    let command = format!("run.{}", asked.workflow());
+    let document = format!("run.{}", asked.workflow());
     let engine = world.engine().await?;
     if given.detach {
         return match detach::enqueue(&engine, start).await? {
-            Ok(run_id) => Ok(detach::tell(out, &command, &asked.title(), run_id)),
+            Ok(run_id) => Ok(detach::tell(out, &document, &asked.title(), run_id)),
             Err(holder) => Err(busy(&engine, &asked, holder).await?),
         };
     }
@@ -68,7 +64,7 @@ pub async fn operation(world: &World, out: Output, mut run: Run) -> Result<Exit,
         Start::Busy { holder } => return Err(busy(&engine, &asked, holder).await?),
     };
     let ended = stay(world, &engine, out, run_id, &asked.title()).await?;
-    out.document(&command, ended.document(&[]));
+    out.document(&document, ended.document(&[]));
     Ok(ended.exit)
 }
 

@@ -176,6 +176,57 @@ mod tests {
     }
 
     #[test]
+    fn an_operation_is_scheduled_like_a_publish() {
+        const NAMED: &str = "--product 1 --edition 01a18e76-2bad-7480-abfe-2ba8a6889a45";
+        let cause = json!({"actor": "schedule:daily", "reason": "schedule daily"});
+        for (words, workflow, key, input) in [
+            ("release".to_owned(), "release", Some("release"), json!({})),
+            ("release --product 1".to_owned(), "release", Some("release"), json!({"products": ["1"]})),
+            ("retire".to_owned(), "retire", None, json!({})),
+            ("rollback --product 1".to_owned(), "rollback", Some("take-back"), json!({"products": ["1"]})),
+            ("withdraw --product 1 --live".to_owned(), "withdraw", Some("take-back"), json!({"product_id": "1"})),
+            (
+                format!("reschedule {NAMED} --release-at 2026-12-04T08:30"),
+                "reschedule",
+                None,
+                json!({
+                    "product_id": "1",
+                    "edition_id": "01a18e76-2bad-7480-abfe-2ba8a6889a45",
+                    "release_at": "2026-12-04T13:30:00.000000Z",
+                }),
+            ),
+            ("embargo off".to_owned(), "embargo", None, json!({"on": false})),
+        ] {
+            let dir = tempfile::tempdir().unwrap();
+            let text = format!(
+                "[catalog]\ntime_zone='America/Toronto'\n[schedules.daily]\n{}",
+                GOOD.replace("publish --product 1", &words)
+            );
+            std::fs::write(dir.path().join(FILE_NAME), text).unwrap();
+            let config =
+                Config::load(&Overrides::default(), dir.path()).unwrap_or_else(|error| panic!("{words}: {error}"));
+            let [daily] = config.schedules.as_slice() else { panic!("{config:?}") };
+            assert_eq!((daily.workflow.as_str(), daily.concurrency_key.as_deref()), (workflow, key), "{words}");
+            assert_eq!(daily.key_policy, KeyPolicy::Forbid, "{words}");
+            assert_eq!(daily.labels.contains_key("product"), words.contains("--product"), "{words}");
+            let mut expected = input;
+            expected["cause"] = cause.clone();
+            assert_eq!(daily.input, expected, "{words}");
+        }
+        for (words, word) in [
+            ("release --dry-run", "starts no run"),
+            ("release --edition x", "--product"),
+            ("release --product 1 --edition 5ed2", "5ed2"),
+            ("rollback", "--product"),
+            ("withdraw --product 1", "--live"),
+            ("correct --to 0", "--to"),
+        ] {
+            let error = load(&GOOD.replace("publish --product 1", words)).expect_err(words).to_string();
+            assert!(error.contains(word) && error.contains("schedules.daily.run"), "{words}: {error}");
+        }
+    }
+
+    #[test]
     fn what_is_wrong_is_refused_with_the_schedule_the_key_and_the_fix() {
         for (from, to, words, hint) in [
             ("30 8 * * *", "30 8 * * 1-5", vec!["schedules.daily.cron", "1-5"], "MON-FRI"),

@@ -82,6 +82,25 @@ pub fn how_mut(run: &mut Run) -> Option<&mut How> {
     }
 }
 
+/// The operation's name, which is its command's and its workflow's; `None` for what is no operation on the Inventory.
+pub fn command(run: &Run) -> Option<&'static str> {
+    match run {
+        Run::Publish(_) | Run::Recovery(_) => None,
+        Run::Release(_) => Some(workflows::release::NAME),
+        Run::Rollback(_) => Some(workflows::rollback::NAME),
+        Run::Withdraw(_) => Some(workflows::withdraw::NAME),
+        Run::Supersede(_) => Some(workflows::supersede::NAME),
+        Run::Reinstate(_) => Some(workflows::reinstate::NAME),
+        Run::Retire(_) => Some(workflows::retire::NAME),
+        Run::Reschedule(_) => Some(workflows::reschedule::NAME),
+        Run::SupersedeSchema(_) => Some(workflows::supersede_schema::NAME),
+        Run::SetLifecycle(_) => Some(workflows::set_lifecycle::NAME),
+        Run::Embargo(_) => Some(workflows::embargo::NAME),
+        Run::Describe(_) => Some(workflows::describe::NAME),
+        Run::Correct(_) => Some(workflows::correct::NAME),
+    }
+}
+
 /// Whether a person must say why: the operation takes something back, or waives a rule.
 pub fn needs_reason(run: &Run) -> bool {
     match run {
@@ -104,20 +123,24 @@ pub fn needs_reason(run: &Run) -> bool {
 /// # Errors
 /// Usage: an id, a time or a file that cannot be meant.
 pub fn asked(run: &Run, origin: &Origin<'_>) -> Result<Option<Asked>, Ended> {
-    let reason = how(run).and_then(|how| how.reason.clone()).unwrap_or_else(|| origin.reason.clone());
-    let cause = Cause { actor: origin.actor.clone(), reason };
+    let given = how(run).and_then(|how| how.reason.clone());
+    let cause = Cause { actor: origin.actor.clone(), reason: given.unwrap_or_else(|| origin.reason.clone()) };
     Ok(Some(match run {
         Run::Publish(_) | Run::Recovery(_) => return Ok(None),
         Run::Release(args) => {
             one_product(&args.product, &args.edition)?;
             Asked::Release(ReleaseInput { products: ids(&args.product)?, editions: ids(&args.edition)?, cause })
         }
-        Run::Rollback(args) => {
-            Asked::Rollback(RollbackInput { products: ids(&args.product)?, to: ids(&args.to)?, cause })
-        }
+        Run::Rollback(args) => Asked::Rollback(RollbackInput {
+            products: ids(&args.product)?,
+            to: ids(&args.to)?,
+            if_live: ids(&args.if_live)?,
+            cause,
+        }),
         Run::Withdraw(args) => Asked::Withdraw(WithdrawInput {
             product_id: args.product.parse()?,
             edition_id: args.what.edition.as_deref().map(str::parse).transpose()?,
+            if_live: ids(&args.if_live)?,
             cause,
         }),
         Run::Supersede(args) => Asked::Supersede(SupersedeInput {

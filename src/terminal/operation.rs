@@ -177,3 +177,65 @@ fn tell_ripples(out: Output, ripples: &[Ripple]) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn version(already: bool, counts: Value, settings: Value, refused_count: u64) -> CommitOutput {
+        let version = json!({
+            "seq": 4183, "root_sha256": "a".repeat(64), "already": already, "counts": counts, "changes": [],
+            "settings": settings, "refused_count": refused_count, "refused": [],
+        });
+        serde_json::from_value(version).unwrap()
+    }
+
+    #[test]
+    fn a_version_is_told_in_a_line() {
+        let (none, no_settings) = (json!({}), json!([]));
+        let live = json!({"live": 215, "superseded": 1214});
+        for (version, told) in [
+            (version(false, live.clone(), no_settings.clone(), 0), "215 live, 1,214 superseded in version 4,183"),
+            (version(false, live, no_settings.clone(), 2), "215 live, 1,214 superseded, 2 refused in version 4,183"),
+            (version(true, none.clone(), no_settings.clone(), 0), "nothing was to be changed: version 4,183 stays"),
+            (version(true, none.clone(), no_settings, 1), "1 refused: nothing changed, version 4,183 stays"),
+            (
+                version(false, none.clone(), json!([{"setting": "lifecycle", "product_id": "1", "to": "final"}]), 0),
+                "1 lifecycle final in version 4,183",
+            ),
+            (version(false, none, json!([{"setting": "description"}]), 0), "description changed in version 4,183"),
+        ] {
+            assert_eq!(version_outcome(&version), told);
+            assert_eq!(summary("rollback", &json!(version)).unwrap(), told);
+        }
+    }
+
+    #[test]
+    fn what_a_step_settled_is_told_in_a_line() {
+        let [a, b] = ["01a18e76-2bad-7480-abfe-2ba8a6889a45", "01a18e63-e292-7250-a332-b79d9b7a7efd"];
+        let moves = json!({"products": {"1": [{"from": a, "to": b}], "2": [{"from": b, "to": null}]}});
+        let many: Vec<_> = (0..5).map(|_| json!({"from": a, "to": b})).collect();
+        for (step, output, told) in [
+            ("rollback_moves", moves, "01a1…889a45 back to 01a1…7a7efd, 01a1…7a7efd back to nothing".to_owned()),
+            (
+                "rollback_moves",
+                json!({"products": {"1": many}}),
+                format!("{}and 2 more moves", "01a1…889a45 back to 01a1…7a7efd, ".repeat(3)),
+            ),
+            ("live_editions", json!({"if_live": [a]}), "01a1…889a45 is live".to_owned()),
+            ("find_retirable", json!({"editions": {"1": [a, b]}, "left": 0}), "2 editions old enough".to_owned()),
+            ("find_ripples", json!({"ripples": []}), "nothing is built on what was withdrawn".to_owned()),
+            ("preflight", json!({"warnings": []}), "nothing stands in the way".to_owned()),
+            (
+                "release_due",
+                json!(version(true, json!({}), json!([]), 0)),
+                "nothing is due in version 4,183".to_owned(),
+            ),
+        ] {
+            assert_eq!(summary(step, &output).as_deref(), Some(told.as_str()), "{step}");
+        }
+        assert_eq!(summary("another", &json!({})), None);
+    }
+}

@@ -278,9 +278,30 @@ fn a_rollback_that_was_killed_goes_on_and_goes_back_once() {
     let resumed = env.jobctl(["runs", "resume", &run_id]).exits(0);
     resumed.says(&[&format!("live {} → withdrawn", short(&editions[2])), "version 5"]);
     assert_eq!((state(1), state(2)), ("superseded".to_owned(), "withdrawn".to_owned()));
+    // Who says what they saw is held to it.
+    let seen = ["--if-live", &short(&editions[2])];
+    run(&env, &rollback.into_iter().chain(seen).collect::<Vec<_>>())
+        .exits(3)
+        .says(&["catalog.live_changed", &editions[2]]);
     let kinds = env.json(["inventory", "log"]);
     let kinds = kinds["versions"].as_array().unwrap().iter().filter(|it| it["event"]["kind"] == "rollback").count();
     assert_eq!(kinds, 1);
+    // Wherever a version is interrupted, its run goes on, and there is one version of it.
+    for (n, point) in activities::inventory::CRASH_POINTS.iter().enumerate() {
+        let lifecycle = ["final", "revisable"][n % 2];
+        let before = env.json(["inventory", "show"])["seq"].as_u64().unwrap();
+        let words = ["run", "set-lifecycle", "--product", PRODUCT, "--lifecycle", lifecycle];
+        let mut command = env.command(words);
+        assert!(!command.env("JOBCTL_CRASH_AT", point).output().unwrap().status.success(), "{point} was not reached");
+        env.jobctl(["runs", "resume"]).exits(0).says(&[lifecycle]);
+        let show = env.json(["inventory", "show"]);
+        assert_eq!(
+            (show["seq"].as_u64().unwrap(), &show["products"][0]["lifecycle"]),
+            (before + 1, &json!(lifecycle)),
+            "{point}"
+        );
+    }
+    env.jobctl(["verify"]).exits(0);
 }
 
 #[test]
@@ -296,6 +317,9 @@ fn what_stands_in_the_way_has_its_exit_code() {
     run(&env, &["withdraw", "--product", PRODUCT, "--live", "--reason", "r"]).exits(4).says(&[holder]);
     run(&env, &["release"]).exits(0);
     env.jobctl(["runs", "cancel", holder, "--reason", "not meant"]).exits(0);
+    // A time of release where nothing waits is refused before anything is built.
+    let publish = ["publish", "--product", PRODUCT, "--source", "in.zip", "--release-at", "2099-07-01T08:30"];
+    run(&env, &publish).exits(3).says(&["catalog.release_at_without_embargo", "at open", "jobctl run embargo on"]);
     // What is not there.
     run(&env, &["rollback", "--product", "99100009", "--reason", "r"])
         .exits(3)
@@ -317,7 +341,8 @@ fn what_stands_in_the_way_has_its_exit_code() {
     let blocked = run(&env, &again).exits(5).says(&["catalog.head_invalid", "version 3", "jobctl runs resume"]);
     assert!(blocked.stdout.contains("blocked"), "{blocked:?}");
     std::fs::write(&root, sound).unwrap();
-    env.jobctl(["runs", "resume", &env.json(["runs", "list"])["runs"][0]["run_id"].as_str().unwrap().to_owned()])
+    let runs = env.json(["runs", "list"]);
+    env.jobctl(["runs", "resume", runs["runs"][0]["run_id"].as_str().unwrap()])
         .exits(0)
         .says(&["1 live, 1 withdrawn in version 4"]);
 }

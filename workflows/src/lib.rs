@@ -19,6 +19,8 @@ pub mod rollback;
 #[cfg(test)]
 mod scripted;
 pub mod set_lifecycle;
+#[cfg(test)]
+mod single_steps;
 pub mod supersede;
 pub mod supersede_schema;
 pub mod withdraw;

@@ -34,7 +34,8 @@ const ABANDON: StepDef<AbandonInput, AbandonOutput> = StepDef::new("abandon", co
 /// well, and an edition that is not sealed.
 pub async fn publish<C: Context>(ctx: &mut C, input: PublishInput) -> Result<PublishOutput, Interrupt> {
     let PublishInput { product_id, source, cause, lifecycle, release_at } = input;
-    let opened = ctx.step(&OPEN, &OpenInput { product_id: product_id.clone(), cause: cause.clone() }).await?;
+    let opening = OpenInput { product_id: product_id.clone(), cause: cause.clone(), release_at };
+    let opened = ctx.step(&OPEN, &opening).await?;
     let OpenOutput { edition_id, previous, .. } = opened;
 
     let resolving = ResolveSourceInput { product_id: product_id.clone(), source: source.clone() };

@@ -27,3 +27,24 @@ pub async fn reinstate<C: Context>(ctx: &mut C, input: ReinstateInput) -> Result
     let intent = Intent::Reinstate { product_id, edition_id, manifest_sha256 };
     Ok(ctx.step(&REINSTATE, &CommitInput { intent, cause }).await?.into())
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::scripted::{Scripted, now};
+    use crate::single_steps::version;
+
+    #[test]
+    fn the_manifest_that_was_found_is_the_one_that_comes_back() {
+        let (edition, sha256) = ("01a18e76-2bad-7480-abfe-2ba8a6889a45", "b".repeat(64));
+        let ctx = Scripted::default().answer("read_manifest", json!({"manifest_sha256": sha256}));
+        let mut ctx = ctx.answer("reinstate", version(7));
+        let input = json!({"product_id": "1", "edition_id": edition, "cause": {"actor": "a", "reason": "r"}});
+        now(reinstate(&mut ctx, serde_json::from_value(input).unwrap())).unwrap();
+        assert_eq!(ctx.names(), ["read_manifest", "reinstate"]);
+        assert_eq!(ctx.asked[1].1["manifest_sha256"], json!(sha256));
+        assert_eq!(ctx.asked[1].1["operation"], "reinstate");
+    }
+}

@@ -28,8 +28,9 @@ const ROLLBACK: StepDef<CommitInput, CommitOutput> = StepDef::new("rollback", co
 /// # Errors
 /// The failure of the step that failed for good: nothing to take back or to go back to, or live editions that changed.
 pub async fn rollback<C: Context>(ctx: &mut C, input: RollbackInput) -> Result<OperationOutput, Interrupt> {
-    let RollbackInput { products, to, cause } = input;
-    let RollbackMovesOutput { products } = ctx.step(&ROLLBACK_MOVES, &RollbackMovesInput { products, to }).await?;
+    let RollbackInput { products, to, if_live, cause } = input;
+    let RollbackMovesOutput { products } =
+        ctx.step(&ROLLBACK_MOVES, &RollbackMovesInput { products, to, if_live }).await?;
     let withdrawn: BTreeMap<_, _> = products
         .iter()
         .map(|(product, moves)| (product.clone(), moves.iter().map(|step| step.from.clone()).collect()))

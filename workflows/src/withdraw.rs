@@ -27,12 +27,12 @@ const WITHDRAW_LIVE: StepDef<CommitInput, CommitOutput> =
 /// # Errors
 /// The failure of the step that failed for good: the edition does not wait, nothing is live, or what is live changed.
 pub async fn withdraw<C: Context>(ctx: &mut C, input: WithdrawInput) -> Result<OperationOutput, Interrupt> {
-    let WithdrawInput { product_id, edition_id, cause } = input;
+    let WithdrawInput { product_id, edition_id, if_live, cause } = input;
     if let Some(edition_id) = edition_id {
         let intent = Intent::Cancel { product_id, edition_id };
         return Ok(ctx.step(&CANCEL, &CommitInput { intent, cause }).await?.into());
     }
-    let looking = LiveEditionsInput { product_id: product_id.clone() };
+    let looking = LiveEditionsInput { product_id: product_id.clone(), if_live };
     let LiveEditionsOutput { if_live } = ctx.step(&LIVE_EDITIONS, &looking).await?;
     let withdrawn = BTreeMap::from([(product_id.clone(), if_live.clone())]);
     let intent = Intent::WithdrawLive { product_id, if_live };

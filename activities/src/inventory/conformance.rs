@@ -17,10 +17,9 @@ mod within;
 mod world;
 
 use std::fmt;
-use std::sync::Arc;
 
-use crate::store::{Store, StoreError};
-pub use world::{Checked, Failure};
+use crate::store::StoreError;
+pub use world::{Checked, Failure, Place};
 
 /// One case.
 #[derive(Clone, Copy)]
@@ -29,8 +28,8 @@ pub struct Case {
     pub rule: &'static str,
     /// The sentence that it holds.
     pub name: &'static str,
-    /// Runs it on an empty store.
-    pub run: fn(&Arc<dyn Store>) -> Checked,
+    /// Runs it in an empty place.
+    pub run: fn(&Place) -> Checked,
 }
 
 impl fmt::Debug for Case {
@@ -111,6 +110,7 @@ macro_rules! for_each_case {
                 without_history_a_catalog_that_expires_fails_closed,
                 a_held_version_that_expired_is_dropped,
                 the_epoch_is_from_history_where_versions_expire_and_else_from_the_catalog,
+                a_root_from_before_a_restore_is_passed_over,
                 a_root_that_current_does_not_verify_is_walked_back_from,
                 a_reader_never_goes_back_within_an_epoch,
                 an_empty_root_at_the_head_stops_writers_and_no_reader,
@@ -126,6 +126,7 @@ macro_rules! for_each_case {
                 a_writer_killed_after_any_write_is_finished_by_its_next_run,
                 a_write_that_lands_thirty_seconds_late_is_recognised,
                 a_write_that_lands_after_its_retry_changes_nothing,
+                a_creation_with_any_write_failing_is_finished_by_the_next_call,
                 a_read_that_fails_anywhere_leaves_what_the_next_attempt_finishes,
                 a_withdrawn_edition_is_never_brought_back_by_a_repair,
             ];
@@ -173,11 +174,11 @@ impl fmt::Display for Report {
     }
 }
 
-/// Runs every case, each on an empty store that `new` makes, and tells of all that fail.
+/// Runs every case, each in an empty place that `new` makes, and tells of all that fail.
 ///
 /// # Errors
 /// [`StoreError`] when `new` fails.
-pub fn suite(new: &dyn Fn() -> Result<Arc<dyn Store>, StoreError>) -> Result<Report, StoreError> {
+pub fn suite(new: &dyn Fn() -> Result<Place, StoreError>) -> Result<Report, StoreError> {
     let mut report = Report::default();
     for case in CASES {
         match (case.run)(&new()?) {

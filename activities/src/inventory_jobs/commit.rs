@@ -7,7 +7,9 @@ use catalog_rules::contracts::inventory::{
 };
 use catalog_rules::contracts::operations::DescriptionChange;
 use catalog_rules::ids::{EditionId, ProductId, Sha256Hex};
-use catalog_rules::inventory::{By, Change, Leaf, Lifecycle, NewEntry, Operation, OwnWork, Refusal, Release, Root};
+use catalog_rules::inventory::{
+    By, Change, Leaf, Lifecycle, NewEntry, Operation, OwnWork, Refusal, RefusedEdition, Release, Root,
+};
 use catalog_rules::layout;
 use catalog_rules::manifest::Manifest;
 use engine_rules::activity::ActivityContext;
@@ -41,13 +43,12 @@ pub fn commit(deps: &InventoryDeps, ctx: &ActivityContext, input: CommitInput) -
         counts: BTreeMap::new(),
         changes: Vec::new(),
         settings: Vec::new(),
-        refused_count: count(committed.refused.len()),
-        refused: committed.refused,
+        refused_count: 0,
+        refused: Vec::new(),
     };
-    output.refused.truncate(REFUSALS_TOLD);
+    let changes = version.as_ref().and_then(|version| version.root.changes.as_deref()).unwrap_or_default();
+    tell(changes, committed.refused, &mut output);
     if let Some(version) = &version {
-        let changes = version.root.changes.as_deref().unwrap_or_default();
-        tell(changes, &mut output);
         let before = version.seq().before().map(|seq| inventory.version(seq)).transpose()?.flatten();
         if let Some(before) = &before {
             output.settings = settings(&before.root, &version.root);
@@ -137,8 +138,11 @@ fn section(deps: &InventoryDeps, change: DescriptionChange) -> Result<Map<String
     Ok(section)
 }
 
-/// What became of the editions.
-fn tell(changes: &[Change], output: &mut CommitOutput) {
+/// What became of the editions: all of them counted, and as many named as a record may hold.
+pub(super) fn tell(changes: &[Change], refused: Vec<RefusedEdition>, output: &mut CommitOutput) {
+    output.refused_count = count(refused.len());
+    output.refused = refused;
+    output.refused.truncate(REFUSALS_TOLD);
     for change in changes {
         for item in &change.entries {
             let state = item.to.map_or_else(|| "forgotten".to_owned(), |mark| mark.to_string());

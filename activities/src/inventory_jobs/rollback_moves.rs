@@ -7,7 +7,7 @@ use catalog_rules::ids::{EditionId, ProductId};
 use catalog_rules::inventory::rollback_moves as moves_of;
 use engine_rules::activity::ActivityContext;
 
-use super::{InventoryDeps, known_leaf};
+use super::{InventoryDeps, check_if_live, known_leaf};
 use crate::inventory::InventoryError;
 
 /// The moves of each product: X, which is live now, and Y, which becomes live instead. What is recorded here is what is
@@ -15,8 +15,8 @@ use crate::inventory::InventoryError;
 /// Changes nothing.
 ///
 /// # Errors
-/// [`InventoryError::Refused`] when a product is unknown, nothing of it is live, there is nothing to go back to, or a
-/// target is none.
+/// [`InventoryError::Refused`] when a product is unknown, nothing of it is live, something else is live than
+/// was expected, there is nothing to go back to, or a target is none.
 pub fn rollback_moves(
     deps: &InventoryDeps,
     _ctx: &ActivityContext,
@@ -25,7 +25,9 @@ pub fn rollback_moves(
     let inventory = deps.inventory()?;
     let mut leaves = BTreeMap::new();
     for product in &input.products {
-        leaves.insert(product.clone(), known_leaf(&inventory, product)?);
+        let leaf = known_leaf(&inventory, product)?;
+        check_if_live(&leaf, &input.if_live)?;
+        leaves.insert(product.clone(), leaf);
     }
     let mut targets: BTreeMap<&ProductId, BTreeSet<EditionId>> = BTreeMap::new();
     for edition in input.to {

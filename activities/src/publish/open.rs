@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use catalog_rules::contracts::publish::{Cause, OpenInput, OpenOutput, Repair};
 use catalog_rules::ids::{BadId, EditionId, ProductId};
-use catalog_rules::inventory::{Mode, Repair as Decision, SchemaVersion, Sealed, expected_previous, repair_plan};
+use catalog_rules::inventory::{
+    Mode, Refusal, Repair as Decision, SchemaVersion, Sealed, expected_previous, repair_plan,
+};
 use catalog_rules::layout;
 use engine_rules::activity::ActivityContext;
 use engine_rules::failure::{ActivityError, Disposition};
@@ -138,6 +140,13 @@ pub fn open(deps: &PublishDeps, ctx: &ActivityContext, input: OpenInput) -> Resu
         }
     })?;
     let edition_id = EditionId::from_uuid(deps.clock.new_id())?;
+    let now = deps.store.now()?;
+    // The rule that would refuse it once it is sealed (catalog §6.4), while nothing is built yet.
+    if let (false, Some(release_at)) = (inventory.head().root.embargo, input.release_at.filter(|at| *at > now)) {
+        let (product, edition) = (input.product_id, edition_id);
+        let refusal = Refusal::ReleaseAtWithoutEmbargo { product, edition, release_at };
+        return Err(InventoryError::from(Box::new(refusal)).into());
+    }
     Ok(OpenOutput { edition_id, previous: previous.map(|entry| entry.edition_id.clone()), repaired })
 }
 

@@ -10,13 +10,15 @@ use catalog_rules::instant::Instant;
 use super::{Answer, Delete, Guard, Listing, Store, StoreError, checked};
 use crate::lock::LockError;
 
+/// What was written by path; `None` for what was deleted.
+type Written = BTreeMap<String, Option<Bytes>>;
+
 /// What another store holds, and what was written on top of it, which is kept in memory and is gone with the value. The
 /// store beneath is only read: nothing of it changes, and its lock is not taken.
 #[derive(Clone)]
 pub struct OverlayStore {
     beneath: Arc<dyn Store>,
-    /// What was written by path; `None` for what was deleted.
-    written: Arc<Mutex<BTreeMap<String, Option<Bytes>>>>,
+    written: Arc<Mutex<Written>>,
     now: Option<Instant>,
 }
 
@@ -40,8 +42,15 @@ impl OverlayStore {
         self
     }
 
-    fn written(&self) -> MutexGuard<'_, BTreeMap<String, Option<Bytes>>> {
+    fn written(&self) -> MutexGuard<'_, Written> {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn found(&self, written: &Written, path: &str) -> Result<Option<Bytes>, StoreError> {
+        match written.get(checked(path)?) {
+            Some(found) => Ok(found.clone()),
+            None => self.beneath.get(path),
+        }
     }
 }
 
@@ -51,40 +60,41 @@ impl Store for OverlayStore {
     }
 
     fn get(&self, path: &str) -> Result<Option<Bytes>, StoreError> {
-        if let Some(found) = self.written().get(checked(path)?) {
-            return Ok(found.clone());
-        }
-        self.beneath.get(path)
+        self.found(&self.written(), path)
     }
 
     fn create_once(&self, path: &str, bytes: &Bytes) -> Result<Answer, StoreError> {
-        if self.get(path)?.is_some() {
+        let mut written = self.written();
+        if self.found(&written, path)?.is_some() {
             return Ok(Answer::Lost);
         }
-        self.written().insert(path.to_owned(), Some(bytes.clone()));
+        written.insert(path.to_owned(), Some(bytes.clone()));
         Ok(Answer::Won)
     }
 
     fn replace_once(&self, path: &str, expected: Option<&Bytes>, bytes: &Bytes) -> Result<Answer, StoreError> {
-        if self.get(path)?.as_ref() != expected {
+        let mut written = self.written();
+        if self.found(&written, path)?.as_ref() != expected {
             return Ok(Answer::Lost);
         }
-        self.written().insert(path.to_owned(), Some(bytes.clone()));
+        written.insert(path.to_owned(), Some(bytes.clone()));
         Ok(Answer::Won)
     }
 
     fn delete(&self, path: &str) -> Result<bool, StoreError> {
-        let there = self.get(path)?.is_some();
-        self.written().insert(path.to_owned(), None);
+        let mut written = self.written();
+        let there = self.found(&written, path)?.is_some();
+        written.insert(path.to_owned(), None);
         Ok(there)
     }
 
     fn delete_if(&self, path: &str, expected: &Bytes) -> Result<Delete, StoreError> {
-        match self.get(path)? {
+        let mut written = self.written();
+        match self.found(&written, path)? {
             None => Ok(Delete::Absent),
             Some(found) if found != *expected => Ok(Delete::Changed(found)),
             Some(_) => {
-                self.written().insert(path.to_owned(), None);
+                written.insert(path.to_owned(), None);
                 Ok(Delete::Done)
             }
         }

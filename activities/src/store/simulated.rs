@@ -5,6 +5,8 @@
 //! written down, and something else may be made to happen just before or after a call: another writer, at that point.
 
 mod script;
+#[cfg(test)]
+mod tests;
 mod turns;
 
 use std::io;

@@ -18,8 +18,8 @@ use crate::wire::World;
 pub fn in_full(world: &World, run: &mut Run) -> Result<(), Ended> {
     let (products, editions): (Vec<&String>, Vec<&mut String>) = match run {
         Run::Release(args) => (args.product.iter().collect(), args.edition.iter_mut().collect()),
-        Run::Rollback(args) => (args.product.iter().collect(), args.to.iter_mut().collect()),
-        Run::Withdraw(args) => (vec![&args.product], args.what.edition.iter_mut().collect()),
+        Run::Rollback(args) => (args.product.iter().collect(), args.to.iter_mut().chain(&mut args.if_live).collect()),
+        Run::Withdraw(args) => (vec![&args.product], args.what.edition.iter_mut().chain(&mut args.if_live).collect()),
         Run::Supersede(args) => (vec![&args.product], vec![&mut args.edition, &mut args.by]),
         Run::Reinstate(args) => (vec![&args.product], vec![&mut args.edition]),
         Run::Retire(args) => (args.product.iter().collect(), args.edition.iter_mut().collect()),

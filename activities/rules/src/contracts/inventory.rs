@@ -248,6 +248,9 @@ pub struct RollbackMovesInput {
     /// The editions that are to become live.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub to: BTreeSet<EditionId>,
+    /// What must be live now for it to go on; empty: whatever is.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub if_live: BTreeSet<EditionId>,
 }
 
 /// Output of [`ROLLBACK_MOVES`]: what the rollback takes back however often it is tried (D22).
@@ -262,6 +265,9 @@ pub struct RollbackMovesOutput {
 pub struct LiveEditionsInput {
     /// The product.
     pub product_id: ProductId,
+    /// What must be live now for it to go on; empty: whatever is.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub if_live: BTreeSet<EditionId>,
 }
 
 /// Output of [`LIVE_EDITIONS`].

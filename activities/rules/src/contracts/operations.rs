@@ -32,6 +32,9 @@ pub struct RollbackInput {
     /// The superseded editions that become live; where none is named, the one that the live edition was built on.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub to: BTreeSet<EditionId>,
+    /// What must be live now for it to go on; empty: whatever is.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub if_live: BTreeSet<EditionId>,
     /// Who asked, and why.
     pub cause: Cause,
 }
@@ -44,6 +47,9 @@ pub struct WithdrawInput {
     /// The embargoed edition that is cancelled; `None` takes back every live edition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edition_id: Option<EditionId>,
+    /// Where nothing is named: what must be live now for it to go on; empty: whatever is.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub if_live: BTreeSet<EditionId>,
     /// Who asked, and why.
     pub cause: Cause,
 }

@@ -87,6 +87,9 @@ pub struct OpenInput {
     pub product_id: ProductId,
     /// Who asked, and why: a repair records an Inventory version under it.
     pub cause: Cause,
+    /// When the edition is to be released: a catalog that does not wait is told before anything is built.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub release_at: Option<Instant>,
 }
 
 /// An edition that an earlier run sealed and did not come to record, and what was done about it (*catalog* §6.7).

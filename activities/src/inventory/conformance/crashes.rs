@@ -11,9 +11,8 @@ use catalog_rules::layout;
 use engine_rules::failure::{ActivityError as _, Disposition};
 
 use super::within::within;
-use super::world::{Checked, Failure, World, by, data, describe, differs, equal, holds, product, some};
+use super::world::{Checked, Failure, Place, World, by, data, describe, differs, equal, holds, product, some};
 use crate::inventory::{Committed, InventoryError};
-use crate::store::Store;
 use crate::store::simulated::{Act, CallKind, Fault, Late, On, Simulated};
 
 /// An operation, made from what the catalog is when its turn comes.
@@ -85,12 +84,12 @@ type Outcome = Result<Committed, InventoryError>;
 /// Tells the whole story with write `at` of every operation failing, each operation tried again by the same step; what
 /// the tries gave is for `judge`. The chain must be as if nothing had failed, with every run in it once.
 fn with_every_write_failing(
-    store: &Arc<dyn Store>,
+    place: &Place,
     fault: Fault,
     between: fn(&Simulated),
     judge: fn(&Outcome, &Committed) -> Checked,
 ) -> Checked {
-    let folder = |n: usize| within(store, &format!("catalog-{n}"));
+    let folder = |n: usize| within(place, &format!("catalog-{n}"));
     let whole = World::create(&folder(WRITES), false)?;
     for (n, step) in STORY.iter().enumerate() {
         let operation = step(&whole)?;
@@ -157,35 +156,35 @@ fn retried(first: &Outcome, _again: &Committed) -> Checked {
 }
 
 /// A hard case: drop the answer after a commit on every write in turn; the store commits and answers 500.
-pub(super) fn a_lost_answer_to_any_write_of_any_operation_is_settled(store: &Arc<dyn Store>) -> Checked {
-    with_every_write_failing(store, Fault::Done, nothing, settled)
+pub(super) fn a_lost_answer_to_any_write_of_any_operation_is_settled(place: &Place) -> Checked {
+    with_every_write_failing(place, Fault::Done, nothing, settled)
 }
 
 /// D2: a client that tried again by itself.
-pub(super) fn a_client_that_met_its_own_write_is_not_told_that_it_lost(store: &Arc<dyn Store>) -> Checked {
-    with_every_write_failing(store, Fault::DoneAndTaken, nothing, settled)
+pub(super) fn a_client_that_met_its_own_write_is_not_told_that_it_lost(place: &Place) -> Checked {
+    with_every_write_failing(place, Fault::DoneAndTaken, nothing, settled)
 }
 
 /// D2: nothing is assumed.
-pub(super) fn a_write_that_was_not_done_is_done_by_the_next_attempt(store: &Arc<dyn Store>) -> Checked {
-    with_every_write_failing(store, Fault::NotDone, nothing, retried)
+pub(super) fn a_write_that_was_not_done_is_done_by_the_next_attempt(place: &Place) -> Checked {
+    with_every_write_failing(place, Fault::NotDone, nothing, retried)
 }
 
 /// The store was not there.
-pub(super) fn a_write_that_was_refused_is_done_by_the_next_attempt(store: &Arc<dyn Store>) -> Checked {
-    with_every_write_failing(store, Fault::Refused, nothing, retried)
+pub(super) fn a_write_that_was_refused_is_done_by_the_next_attempt(place: &Place) -> Checked {
+    with_every_write_failing(place, Fault::Refused, nothing, retried)
 }
 
 /// A crash before every write in turn, between root and CURRENT among them.
-pub(super) fn a_writer_killed_before_any_write_is_finished_by_its_next_run(store: &Arc<dyn Store>) -> Checked {
-    with_every_write_failing(store, Fault::Killed, nothing, |first, _| {
+pub(super) fn a_writer_killed_before_any_write_is_finished_by_its_next_run(place: &Place) -> Checked {
+    with_every_write_failing(place, Fault::Killed, nothing, |first, _| {
         holds("the killed one told nothing", first.is_err())
     })
 }
 
 /// A crash after every write in turn.
-pub(super) fn a_writer_killed_after_any_write_is_finished_by_its_next_run(store: &Arc<dyn Store>) -> Checked {
-    with_every_write_failing(store, Fault::KilledAfter, nothing, |first, _| {
+pub(super) fn a_writer_killed_after_any_write_is_finished_by_its_next_run(place: &Place) -> Checked {
+    with_every_write_failing(place, Fault::KilledAfter, nothing, |first, _| {
         holds("the killed one told nothing", first.is_err())
     })
 }
@@ -193,19 +192,58 @@ pub(super) fn a_writer_killed_after_any_write_is_finished_by_its_next_run(store:
 const LATE: Fault = Fault::Late(Late::Ms(30_000));
 
 /// A hard case: the commit lands 30 seconds after the client gave up, before the step tries again.
-pub(super) fn a_write_that_lands_thirty_seconds_late_is_recognised(store: &Arc<dyn Store>) -> Checked {
-    with_every_write_failing(store, LATE, |sim| sim.advance_ms(30_000), retried)
+pub(super) fn a_write_that_lands_thirty_seconds_late_is_recognised(place: &Place) -> Checked {
+    with_every_write_failing(place, LATE, |sim| sim.advance_ms(30_000), retried)
 }
 
 /// The same, when the step has tried again already.
-pub(super) fn a_write_that_lands_after_its_retry_changes_nothing(store: &Arc<dyn Store>) -> Checked {
-    with_every_write_failing(store, LATE, nothing, retried)
+pub(super) fn a_write_that_lands_after_its_retry_changes_nothing(place: &Place) -> Checked {
+    with_every_write_failing(place, LATE, nothing, retried)
+}
+
+/// §6.1, D27: `catalog.json`, then version 1, then `CURRENT`; each of them failing in each way.
+pub(super) fn a_creation_with_any_write_failing_is_finished_by_the_next_call(place: &Place) -> Checked {
+    let faults =
+        [Fault::Refused, Fault::NotDone, Fault::Done, Fault::DoneAndTaken, Fault::Killed, Fault::KilledAfter, LATE];
+    for (n, fault) in faults.into_iter().enumerate() {
+        for at in 0..WRITES {
+            for lands_before in [true, false] {
+                let place = within(place, &format!("new-{n}-{at}-{lands_before}"));
+                let sim = Simulated::new(Arc::clone(&place.store));
+                sim.at(On::Writes, at, Act::Fault(fault));
+                let faulty = Place { store: sim.client(0), ..place.clone() };
+                let first = World::create(&faulty, true);
+                holds("the write was reached", sim.is_played())?;
+                equal(
+                    "whether the first call came through",
+                    first.is_ok(),
+                    matches!(fault, Fault::Done | Fault::DoneAndTaken),
+                )?;
+                sim.calm();
+                if lands_before {
+                    sim.advance_ms(30_000);
+                }
+                let again = World::create(&faulty, true);
+                sim.land_all();
+                // A catalog that is complete is refused, and it is the same one.
+                let world = match (first, again) {
+                    (_, Err(Failure::Inventory(error))) if error.code() == "catalog.exists" => World::open(&place)?,
+                    (Err(_), Ok(world)) => world,
+                    (_, Err(error)) => return Err(error),
+                    (Ok(_), Ok(_)) => return Err(differs("a second creation", &"done", &"catalog.exists")),
+                };
+                equal("the versions", world.sound()?.len(), 1)?;
+                holds("the embargo is on", world.head()?.root.embargo)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Each read of each operation in turn.
-pub(super) fn a_read_that_fails_anywhere_leaves_what_the_next_attempt_finishes(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, false)?;
-    let sim = Simulated::new(Arc::clone(store));
+pub(super) fn a_read_that_fails_anywhere_leaves_what_the_next_attempt_finishes(place: &Place) -> Checked {
+    let world = World::create(place, false)?;
+    let sim = Simulated::new(Arc::clone(&place.store));
     let faulty = world.through(sim.client(0));
     for (n, step) in STORY.iter().enumerate() {
         let operation = step(&world)?;
@@ -228,8 +266,8 @@ pub(super) fn a_read_that_fails_anywhere_leaves_what_the_next_attempt_finishes(s
 }
 
 /// §6.7; a hard case: a withdrawn edition that a scan would resurrect. Its manifest names the live edition as previous.
-pub(super) fn a_withdrawn_edition_is_never_brought_back_by_a_repair(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, false)?;
+pub(super) fn a_withdrawn_edition_is_never_brought_back_by_a_repair(place: &Place) -> Checked {
+    let world = World::create(place, false)?;
     world.publish(&data("p", 1, None))?;
     world.publish(&data("p", 2, Some(1)))?;
     world.commit(&world.rollback("p")?)?;

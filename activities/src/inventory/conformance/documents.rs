@@ -10,25 +10,26 @@ use serde_json::json;
 
 use super::crashes;
 use super::readers::opt_in;
-use super::world::{Checked, World, data, describe, differs, equal, holds, product, seq, some};
+use super::world::{Checked, Place, World, data, describe, differs, equal, holds, product, seq, some};
 use crate::inventory::Writer;
-use crate::store::Store;
 use crate::store::simulated::{CallKind, Simulated};
 
 /// §6.1, H6; §6.9: a writer without stage-2 support refuses a 2.x catalog, decoded at every commit.
-pub(super) fn a_writer_refuses_a_catalog_that_expires(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, false)?;
+pub(super) fn a_writer_refuses_a_catalog_that_expires(place: &Place) -> Checked {
+    let world = World::create(place, false)?;
     let writer = world.writer()?;
     opt_in(&world, 0, Some(0))?;
-    for error in [Writer::open(Arc::clone(store)).err(), writer.commit(&describe(1), &super::world::by("")).err()] {
+    for error in
+        [Writer::open(Arc::clone(&place.store)).err(), writer.commit(&describe(1), &super::world::by("")).err()]
+    {
         equal("the refusal", error.map(|error| error.code()), Some("catalog.expires"))?;
     }
     equal("the head", world.head()?.seq(), seq(1)?)
 }
 
 /// §6.2: both history fields in every version, on every catalog.
-pub(super) fn every_kind_of_version_carries_the_history_fields(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, false)?;
+pub(super) fn every_kind_of_version_carries_the_history_fields(place: &Place) -> Checked {
+    let world = World::create(place, false)?;
     for step in crashes::STORY {
         let operation = step(&world)?;
         holds("an operation of the story writes a version", !world.commit(&operation)?.already)?;
@@ -48,14 +49,14 @@ pub(super) fn every_kind_of_version_carries_the_history_fields(store: &Arc<dyn S
 }
 
 /// §6.3: every other leaf is reused by hash.
-pub(super) fn a_one_product_change_writes_one_leaf_and_one_root(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, false)?;
+pub(super) fn a_one_product_change_writes_one_leaf_and_one_root(place: &Place) -> Checked {
+    let world = World::create(place, false)?;
     for (n, name) in (1..).zip(["a", "b", "c"]) {
         world.publish(&data(name, n, None))?;
     }
     let before = world.head()?;
     let operation = world.seal(&data("b", 9, Some(2)))?;
-    let sim = Simulated::new(Arc::clone(store));
+    let sim = Simulated::new(Arc::clone(&place.store));
     world.through(sim.client(0)).commit(&operation)?;
     let written: Vec<_> = sim.calls().into_iter().filter(|call| call.kind.is_write()).map(|call| call.path).collect();
     let after = world.head()?;
@@ -69,14 +70,14 @@ pub(super) fn a_one_product_change_writes_one_leaf_and_one_root(store: &Arc<dyn 
         let name = product(name)?;
         equal("another leaf", after.root.leaf_sha256(&name), before.root.leaf_sha256(&name))?;
     }
-    equal("a leaf's name", Sha256Hex::of(&some("a leaf", store.get(&layout::leaf(leaf))?)?), leaf.clone())
+    equal("a leaf's name", Sha256Hex::of(&some("a leaf", place.get(&layout::leaf(leaf))?)?), leaf.clone())
 }
 
 /// §6.3, §6.9: an entry that changes and keeps its state.
-pub(super) fn the_change_list_tells_an_entry_that_changes_and_keeps_its_state(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, true)?;
+pub(super) fn the_change_list_tells_an_entry_that_changes_and_keeps_its_state(place: &Place) -> Checked {
+    let world = World::create(place, true)?;
     world.publish(&data("p", 1, None))?;
-    let at = store.now()?.plus_ms(1000);
+    let at = place.now()?.plus_ms(1000);
     world.commit(&world.reschedule("p", 1, Some(at))?)?;
     let changes = world.head()?.root.changes.unwrap_or_default();
     let item = some("the change", changes.first().and_then(|change| change.entries.first()))?;
@@ -86,8 +87,8 @@ pub(super) fn the_change_list_tells_an_entry_that_changes_and_keeps_its_state(st
 }
 
 /// §6.3, H18, §6.9: a tombstone is marked as one and carries no entry; reinstate gives it one again.
-pub(super) fn the_change_list_tells_a_retire_and_a_reinstate(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, false)?;
+pub(super) fn the_change_list_tells_a_retire_and_a_reinstate(place: &Place) -> Checked {
+    let world = World::create(place, false)?;
     let first = data("p", 1, None);
     world.publish(&first)?;
     world.publish(&data("p", 2, Some(1)))?;
@@ -111,8 +112,8 @@ pub(super) fn the_change_list_tells_a_retire_and_a_reinstate(store: &Arc<dyn Sto
 }
 
 /// §6.2.
-pub(super) fn a_version_that_changes_no_edition_has_an_empty_change_list(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, false)?;
+pub(super) fn a_version_that_changes_no_edition_has_an_empty_change_list(place: &Place) -> Checked {
+    let world = World::create(place, false)?;
     world.publish(&data("p", 1, None))?;
     for operation in [Operation::Embargo(true), describe(1)] {
         world.commit(&operation)?;
@@ -122,8 +123,8 @@ pub(super) fn a_version_that_changes_no_edition_has_an_empty_change_list(store: 
 }
 
 /// H10, §6.9: a correction built from an older version links root `seq - 1` and diffs against it.
-pub(super) fn a_correction_built_from_an_older_version_links_the_one_before_it(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, false)?;
+pub(super) fn a_correction_built_from_an_older_version_links_the_one_before_it(place: &Place) -> Checked {
+    let world = World::create(place, false)?;
     world.publish(&data("p", 1, None))?;
     world.publish(&data("p", 2, Some(1)))?;
     let base = world.head()?;
@@ -139,8 +140,8 @@ pub(super) fn a_correction_built_from_an_older_version_links_the_one_before_it(s
 }
 
 /// §6.3, filled artefacts and the routing fields.
-pub(super) fn a_recorded_and_a_reinstated_entry_say_what_the_manifest_says(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, false)?;
+pub(super) fn a_recorded_and_a_reinstated_entry_say_what_the_manifest_says(place: &Place) -> Checked {
+    let world = World::create(place, false)?;
     let first = data("p", 1, None).holds(&[("DSD", "d1", None)]);
     world.publish(&first)?;
     world.publish(&data("p", 2, Some(1)))?;
@@ -148,7 +149,7 @@ pub(super) fn a_recorded_and_a_reinstated_entry_say_what_the_manifest_says(store
     let check = || -> Checked {
         let leaf = world.leaf("p")?;
         let entry = some("the entry", leaf.entry(&edition))?;
-        let manifest = store.get(&layout::manifest(&name, &edition))?;
+        let manifest = place.get(&layout::manifest(&name, &edition))?;
         let filled = entry.artefacts.is_some() && entry.dataflows.is_some() && entry.pull_bytes.is_some();
         holds("artefacts, dataflows and pull_bytes are filled", filled)?;
         let findings: Vec<_> = check_entry(&name, entry, manifest.as_deref()).iter().map(ToString::to_string).collect();
@@ -161,8 +162,8 @@ pub(super) fn a_recorded_and_a_reinstated_entry_say_what_the_manifest_says(store
 }
 
 /// §6.2, Versioning: an unknown kind still reads.
-pub(super) fn a_kind_of_event_that_is_newer_is_read_and_built_on(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, false)?;
+pub(super) fn a_kind_of_event_that_is_newer_is_read_and_built_on(place: &Place) -> Checked {
+    let world = World::create(place, false)?;
     world.publish(&data("p", 1, None))?;
     let newer = world.rewrite(2, |root| root.event.kind = EventKind::Other("audit".to_owned()))?;
     world.hint(2, newer, 0)?;
@@ -173,8 +174,8 @@ pub(super) fn a_kind_of_event_that_is_newer_is_read_and_built_on(store: &Arc<dyn
 
 /// §6.3, Versioning: what a newer writer put into a leaf and its entries is kept by a transition, and roots of a newer
 /// major are no heads.
-pub(super) fn what_a_newer_minor_added_is_carried_on(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, false)?;
+pub(super) fn what_a_newer_minor_added_is_carried_on(place: &Place) -> Checked {
+    let world = World::create(place, false)?;
     world.publish(&data("p", 1, None))?;
     let mut leaf = world.leaf("p")?.as_ref().clone();
     leaf.format_version.minor += 1;
@@ -201,7 +202,7 @@ pub(super) fn what_a_newer_minor_added_is_carried_on(store: &Arc<dyn Store>) -> 
     equal("the leaf's version", kept.format_version, leaf.format_version)?;
     let first = some("the entry", kept.entry(&world.edition(1)?))?;
     equal("the entry's field", first.other.get("pinned"), Some(&json!(true)))?;
-    let sim = Simulated::new(Arc::clone(store));
+    let sim = Simulated::new(Arc::clone(&place.store));
     world.through(sim.client(0)).sound()?;
     if sim.calls().iter().any(|call| call.kind == CallKind::List) {
         return Err(differs("a reader's calls", &"a list", &"none"));

@@ -6,16 +6,15 @@ use catalog_rules::inventory::Mark;
 use catalog_rules::layout;
 use engine_rules::failure::ActivityError as _;
 
-use super::world::{Checked, World, by, contains, data, describe, equal, holds, product, seq, some};
+use super::world::{Checked, Place, World, by, contains, data, describe, equal, holds, product, seq, some};
 use crate::inventory::InventoryError;
-use crate::store::Store;
 use crate::store::simulated::{Act, CallKind, Fault, Late, On, Simulated};
 
 /// A kill between root and CURRENT: the next writer advances CURRENT and commits.
-pub(super) fn a_killed_writer_between_root_and_current_is_followed_by_the_next_one(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, false)?;
+pub(super) fn a_killed_writer_between_root_and_current_is_followed_by_the_next_one(place: &Place) -> Checked {
+    let world = World::create(place, false)?;
     let operation = world.seal(&data("p", 1, None))?;
-    let sim = Simulated::new(Arc::clone(store));
+    let sim = Simulated::new(Arc::clone(&place.store));
     sim.at(On::Current, 0, Act::Fault(Fault::Killed));
     let killed = world.through(sim.client(0)).writer()?.commit(&operation, &by("run-a"));
     holds("the killed one told nothing", killed.is_err())?;
@@ -31,10 +30,10 @@ pub(super) fn a_killed_writer_between_root_and_current_is_followed_by_the_next_o
 }
 
 /// A commit that lands 30 seconds after the client gave up, with another writer in between: its name is taken.
-pub(super) fn a_late_root_that_lost_to_another_writer_is_written_once(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, false)?;
+pub(super) fn a_late_root_that_lost_to_another_writer_is_written_once(place: &Place) -> Checked {
+    let world = World::create(place, false)?;
     let operation = world.seal(&data("p", 1, None))?;
-    let sim = Simulated::new(Arc::clone(store));
+    let sim = Simulated::new(Arc::clone(&place.store));
     let faulty = world.through(sim.client(0));
     sim.at(On::Root, 0, Act::Fault(Fault::Late(Late::Ms(30_000))));
     let gave_up = some("an error", faulty.writer()?.commit(&operation, &by("run-a")).err())?;
@@ -49,13 +48,11 @@ pub(super) fn a_late_root_that_lost_to_another_writer_is_written_once(store: &Ar
 }
 
 /// The same, where it landed first, and somebody built on it and took it back meanwhile.
-pub(super) fn a_late_root_that_another_writer_built_on_is_recognised_with_what_became_of_it(
-    store: &Arc<dyn Store>,
-) -> Checked {
-    let world = World::create(store, false)?;
+pub(super) fn a_late_root_that_another_writer_built_on_is_recognised_with_what_became_of_it(place: &Place) -> Checked {
+    let world = World::create(place, false)?;
     world.publish(&data("p", 1, None))?;
     let operation = world.seal(&data("p", 2, Some(1)))?;
-    let sim = Simulated::new(Arc::clone(store));
+    let sim = Simulated::new(Arc::clone(&place.store));
     let faulty = world.through(sim.client(0));
     sim.at(On::Root, 0, Act::Fault(Fault::Late(Late::Ms(30_000))));
     holds("the client gave up", faulty.writer()?.commit(&operation, &by("run-a")).is_err())?;
@@ -70,8 +67,8 @@ pub(super) fn a_late_root_that_another_writer_built_on_is_recognised_with_what_b
 
 /// A leaf deleted between its existence check and the root: readers and writers name it, and nobody takes the product
 /// for gone.
-pub(super) fn a_leaf_deleted_before_the_root_is_missed_and_named(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, false)?;
+pub(super) fn a_leaf_deleted_before_the_root_is_missed_and_named(place: &Place) -> Checked {
+    let world = World::create(place, false)?;
     let other = world.publish(&data("q", 2, None))?;
     let operation = world.seal(&data("p", 1, None))?;
     let rival = world.meanwhile(&On::Root, Act::Before, |rival| {
@@ -104,8 +101,8 @@ pub(super) fn a_leaf_deleted_before_the_root_is_missed_and_named(store: &Arc<dyn
 }
 
 /// A rollback in the middle of a publish: its edition was built on what is withdrawn now (D24 looks at build, too).
-pub(super) fn a_rollback_in_the_middle_of_a_publish_refuses_its_record(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, false)?;
+pub(super) fn a_rollback_in_the_middle_of_a_publish_refuses_its_record(place: &Place) -> Checked {
+    let world = World::create(place, false)?;
     world.publish(&data("p", 1, None))?;
     world.publish(&data("p", 2, Some(1)))?;
     let sealed = world.seal(&data("p", 3, Some(2)))?;
@@ -129,10 +126,10 @@ pub(super) fn a_rollback_in_the_middle_of_a_publish_refuses_its_record(store: &A
 }
 
 /// The store commits, drops the answer, and cannot be read either.
-pub(super) fn a_lost_answer_whose_reading_back_fails_too_is_settled_by_the_rerun(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, false)?;
+pub(super) fn a_lost_answer_whose_reading_back_fails_too_is_settled_by_the_rerun(place: &Place) -> Checked {
+    let world = World::create(place, false)?;
     let operation = describe(1);
-    let sim = Simulated::new(Arc::clone(store));
+    let sim = Simulated::new(Arc::clone(&place.store));
     let faulty = world.through(sim.client(0));
     sim.at(On::Root, 0, Act::Fault(Fault::Done));
     // The first look at that name finds it free; the second reads back.

@@ -1,19 +1,17 @@
 //! Invariants (*catalog* §6.5), an item each; item 9 is the publish check's.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use catalog_rules::inventory::{Lifecycle, Mark, Operation, Record, Release, VersionFinding, check_version};
 use catalog_rules::layout;
 use engine_rules::failure::ActivityError as _;
 
-use super::world::{Checked, Failure, World, codelist, contains, data, equal, holds, product, structure};
-use crate::store::Store;
+use super::world::{Checked, Failure, Place, World, codelist, contains, data, equal, holds, product, structure};
 
 /// Item 1.
-pub(super) fn one_edition_is_live_for_each_schema_version(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, false)?;
+pub(super) fn one_edition_is_live_for_each_schema_version(place: &Place) -> Checked {
+    let world = World::create(place, false)?;
     world.publish(&data("p", 1, None).at_schema("2.51"))?;
     world.publish(&data("p", 2, Some(1)).at_schema("2.52"))?;
     world.is("p", &[(1, Mark::Live), (2, Mark::Live)])?;
@@ -30,19 +28,19 @@ pub(super) fn one_edition_is_live_for_each_schema_version(store: &Arc<dyn Store>
 }
 
 /// Item 2.
-pub(super) fn a_manifest_that_is_missing_or_changed_is_refused(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, false)?;
+pub(super) fn a_manifest_that_is_missing_or_changed_is_refused(place: &Place) -> Checked {
+    let world = World::create(place, false)?;
     let operation = world.seal(&data("p", 1, None))?;
     let path = layout::manifest(&product("p")?, &world.edition(1)?);
-    store.delete(&path)?;
+    place.delete(&path)?;
     world.refuse(&operation, "catalog.manifest_missing")?;
-    store.create(&path, &Bytes::from_static(b"{}"))?;
+    place.create(&path, &Bytes::from_static(b"{}"))?;
     let refused = world.refuse(&operation, "catalog.manifest_differs")?;
     contains("the refusal", &refused.to_string(), &["§6.5 item 2", "SHA-256"])?;
-    equal("the leaves that were written", store.list(layout::LEAVES)?.objects, Vec::new())?;
+    equal("the leaves that were written", place.list(layout::LEAVES)?.objects, Vec::new())?;
     // At a release as well, and a recorded edition is not recorded with another manifest.
     world.commit(&Operation::Embargo(true))?;
-    store.delete(&path)?;
+    place.delete(&path)?;
     world.publish(&data("p", 1, None))?;
     let Operation::Record(mut record) = world.seal(&data("p", 1, None))? else { return Ok(()) };
     record.entry.manifest_sha256 = catalog_rules::ids::Sha256Hex::of(b"another");
@@ -53,8 +51,8 @@ pub(super) fn a_manifest_that_is_missing_or_changed_is_refused(store: &Arc<dyn S
 }
 
 /// Item 3.
-pub(super) fn a_canonical_form_that_is_unknown_is_refused(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, false)?;
+pub(super) fn a_canonical_form_that_is_unknown_is_refused(place: &Place) -> Checked {
+    let world = World::create(place, false)?;
     let mut record: Record = world.record(&data("p", 1, None))?;
     record.content.canonical_form = "2".to_owned();
     let refused = world.refuse(&Operation::Record(Box::new(record)), "catalog.canonical_form")?;
@@ -62,8 +60,8 @@ pub(super) fn a_canonical_form_that_is_unknown_is_refused(store: &Arc<dyn Store>
 }
 
 /// Item 4, a URN with a structure home: the home wins.
-pub(super) fn a_copy_that_is_not_as_at_its_home_is_refused(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, false)?;
+pub(super) fn a_copy_that_is_not_as_at_its_home_is_refused(place: &Place) -> Checked {
+    let world = World::create(place, false)?;
     world.publish(&structure("s", 1, None, &[("CL", "v1", None)]))?;
     world.publish(&data("p", 2, None).holds(&[("CL", "v1", None)]))?;
     world.publish(&data("q", 3, None).holds(&[("CL", "cut", Some("v1"))]))?;
@@ -75,8 +73,8 @@ pub(super) fn a_copy_that_is_not_as_at_its_home_is_refused(store: &Arc<dyn Store
 }
 
 /// Item 4: a part names a full artefact that somebody holds.
-pub(super) fn a_part_without_a_home_is_refused(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, false)?;
+pub(super) fn a_part_without_a_home_is_refused(place: &Place) -> Checked {
+    let world = World::create(place, false)?;
     world.publish(&data("p", 1, None).holds(&[("CL", "v1", None)]))?;
     let part = data("q", 2, None).holds(&[("CL", "cut", Some("v1"))]);
     let refused = world.refuse_edition(&part, "catalog.partial_without_home")?;
@@ -84,8 +82,8 @@ pub(super) fn a_part_without_a_home_is_refused(store: &Arc<dyn Store>) -> Checke
 }
 
 /// Item 4, Stale: derived, never recorded.
-pub(super) fn an_edit_of_a_home_is_accepted_and_makes_its_copies_stale(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, false)?;
+pub(super) fn an_edit_of_a_home_is_accepted_and_makes_its_copies_stale(place: &Place) -> Checked {
+    let world = World::create(place, false)?;
     world.publish(&structure("s", 1, None, &[("CL", "v1", None)]))?;
     world.publish(&data("p", 2, None).holds(&[("CL", "cut", Some("v1"))]))?;
     let stale = || -> Result<Vec<String>, Failure> {
@@ -114,13 +112,13 @@ pub(super) fn an_edit_of_a_home_is_accepted_and_makes_its_copies_stale(store: &A
 }
 
 /// Item 4, a full artefact with no home: every product that holds it changes it in one version.
-pub(super) fn a_shared_artefact_changes_in_one_version_and_is_refused_in_two(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, true)?;
+pub(super) fn a_shared_artefact_changes_in_one_version_and_is_refused_in_two(place: &Place) -> Checked {
+    let world = World::create(place, true)?;
     let shared = |text| [("DSD", text, None)];
     world.publish(&data("p", 1, None).holds(&shared("d1")))?;
     world.publish(&data("q", 2, None).holds(&shared("d1")))?;
     world.commit(&world.release(&["p", "q"])?)?;
-    let due = store.now()?.plus_ms(-1);
+    let due = place.now()?.plus_ms(-1);
     world.publish(&data("p", 3, Some(1)).holds(&shared("d2")).due(due))?;
     // Alone it is refused, by name and in a batch.
     let refused = world.refuse(&world.release(&["p"])?, "catalog.shared_artefact_differs")?;
@@ -146,8 +144,8 @@ pub(super) fn a_shared_artefact_changes_in_one_version_and_is_refused_in_two(sto
 }
 
 /// Item 5.
-pub(super) fn final_means_final(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, false)?;
+pub(super) fn final_means_final(place: &Place) -> Checked {
+    let world = World::create(place, false)?;
     let mut first = data("p", 1, None);
     first.lifecycle = Some(Lifecycle::Final);
     world.publish(&first)?;
@@ -165,8 +163,8 @@ pub(super) fn final_means_final(store: &Arc<dyn Store>) -> Checked {
 }
 
 /// Item 6.
-pub(super) fn an_edition_built_on_one_that_nobody_knows_is_refused(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, false)?;
+pub(super) fn an_edition_built_on_one_that_nobody_knows_is_refused(place: &Place) -> Checked {
+    let world = World::create(place, false)?;
     world.publish(&data("p", 1, None))?;
     world.publish(&data("p", 2, Some(1)))?;
     world.refuse_edition(&data("p", 9, Some(7)), "catalog.not_fast_forward")?;
@@ -185,8 +183,8 @@ pub(super) fn an_edition_built_on_one_that_nobody_knows_is_refused(store: &Arc<d
 }
 
 /// Item 7.
-pub(super) fn an_artefact_has_one_home(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, false)?;
+pub(super) fn an_artefact_has_one_home(place: &Place) -> Checked {
+    let world = World::create(place, false)?;
     world.publish(&structure("s", 1, None, &[("CL", "v1", None)]))?;
     let refused = world.refuse_edition(&structure("t", 2, None, &[("CL", "v1", None)]), "catalog.two_homes")?;
     contains("the refusal", &refused.to_string(), &["§6.5 item 7", &codelist("CL"), "product s"])?;
@@ -196,9 +194,9 @@ pub(super) fn an_artefact_has_one_home(store: &Arc<dyn Store>) -> Checked {
 }
 
 /// Item 8.
-pub(super) fn a_structure_edition_is_live_before_what_was_cut_from_it(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, true)?;
-    let due = store.now()?.plus_ms(-1);
+pub(super) fn a_structure_edition_is_live_before_what_was_cut_from_it(place: &Place) -> Checked {
+    let world = World::create(place, true)?;
+    let due = place.now()?.plus_ms(-1);
     world.publish(&structure("s", 1, None, &[("CL", "v1", None)]))?;
     world.publish(&data("p", 2, None).holds(&[("CL", "cut", Some("v1"))]).due(due))?;
     let refused = world.refuse(&world.release(&["p"])?, "catalog.publish_order")?;

@@ -8,21 +8,20 @@ use catalog_rules::layout;
 use engine_rules::failure::ActivityError as _;
 
 use super::readers::{epoch, opt_in};
-use super::world::{Checked, World, by, contains, data, describe, equal, holds, product, seq, some};
+use super::world::{Checked, Place, World, by, contains, data, describe, equal, holds, product, seq, some};
 use crate::inventory::advance_current;
-use crate::store::Store;
 use crate::store::simulated::{Act, CallKind, On, Simulated};
 
 const MINUTE: i64 = 60_000;
 
 /// The write order, under the lock from the first leaf on.
-pub(super) fn a_version_is_written_as_leaves_then_root_then_current(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, true)?;
+pub(super) fn a_version_is_written_as_leaves_then_root_then_current(place: &Place) -> Checked {
+    let world = World::create(place, true)?;
     for (n, name) in (1..).zip(["a", "b", "c"]) {
         world.publish(&data(name, n, None))?;
     }
     let operation = world.release(&["a", "b", "c"])?;
-    let sim = Simulated::new(Arc::clone(store));
+    let sim = Simulated::new(Arc::clone(&place.store));
     world.through(sim.client(0)).commit(&operation)?;
     let calls = sim.calls();
     let asked = |call: &crate::store::simulated::Call| call.kind.is_write() || call.kind == CallKind::Lock;
@@ -44,8 +43,8 @@ pub(super) fn a_version_is_written_as_leaves_then_root_then_current(store: &Arc<
 }
 
 /// Retry; §6.9: a writer that loses the race rebuilds its change list against the new head.
-pub(super) fn a_writer_that_lost_the_race_builds_on_the_new_head(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, false)?;
+pub(super) fn a_writer_that_lost_the_race_builds_on_the_new_head(place: &Place) -> Checked {
+    let world = World::create(place, false)?;
     let operation = world.seal(&data("p", 1, None))?;
     let rival = world.meanwhile(&On::Root, Act::Before, |rival| {
         rival.publish(&data("q", 2, None))?;
@@ -60,8 +59,8 @@ pub(super) fn a_writer_that_lost_the_race_builds_on_the_new_head(store: &Arc<dyn
 }
 
 /// Retry: fast-forward, the expected live edition, the release time.
-pub(super) fn a_writer_that_lost_the_race_asks_every_precondition_again(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, false)?;
+pub(super) fn a_writer_that_lost_the_race_asks_every_precondition_again(place: &Place) -> Checked {
+    let world = World::create(place, false)?;
     world.publish(&data("p", 1, None))?;
     world.publish(&data("p", 2, Some(1)))?;
     // A record whose base is not live any more.
@@ -78,7 +77,7 @@ pub(super) fn a_writer_that_lost_the_race_asks_every_precondition_again(store: &
     equal("the rollback", refused.map(|error| error.code()), Some("catalog.live_changed"))?;
     // A release of what was put off.
     world.commit(&Operation::Embargo(true))?;
-    world.publish(&data("q", 6, None).due(store.now()?.plus_ms(-1)))?;
+    world.publish(&data("q", 6, None).due(place.now()?.plus_ms(-1)))?;
     let rival =
         world.meanwhile(&On::Root, Act::Before, |rival| rival.commit(&rival.reschedule("q", 6, None)?).map(drop));
     let committed = rival.world.commit(&Operation::Release(Release::Due))?;
@@ -89,10 +88,8 @@ pub(super) fn a_writer_that_lost_the_race_asks_every_precondition_again(store: &
 }
 
 /// The embargo header: a hard case.
-pub(super) fn a_stale_automatic_release_writes_nothing_live_after_embargo_was_turned_on(
-    store: &Arc<dyn Store>,
-) -> Checked {
-    let world = World::create(store, false)?;
+pub(super) fn a_stale_automatic_release_writes_nothing_live_after_embargo_was_turned_on(place: &Place) -> Checked {
+    let world = World::create(place, false)?;
     world.publish(&data("p", 1, None))?;
     let operation = world.seal(&data("p", 2, Some(1)))?;
     let rival = world.meanwhile(&On::Root, Act::Before, |rival| rival.commit(&Operation::Embargo(true)).map(drop));
@@ -104,9 +101,9 @@ pub(super) fn a_stale_automatic_release_writes_nothing_live_after_embargo_was_tu
 }
 
 /// `created_at`.
-pub(super) fn time_rises_by_a_millisecond_after_a_base_that_is_ahead(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, false)?;
-    let ahead = store.now()?.plus_ms(4 * MINUTE);
+pub(super) fn time_rises_by_a_millisecond_after_a_base_that_is_ahead(place: &Place) -> Checked {
+    let world = World::create(place, false)?;
+    let ahead = place.now()?.plus_ms(4 * MINUTE);
     let base = world.rewrite(1, |root| root.created_at = ahead)?;
     world.hint(1, base, 0)?;
     world.publish(&data("p", 1, None))?;
@@ -117,9 +114,9 @@ pub(super) fn time_rises_by_a_millisecond_after_a_base_that_is_ahead(store: &Arc
 }
 
 /// `created_at`; a hard case: a root in the future.
-pub(super) fn a_base_more_than_five_minutes_ahead_is_refused_by_its_time(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, false)?;
-    let ahead = store.now()?.plus_ms(7 * MINUTE);
+pub(super) fn a_base_more_than_five_minutes_ahead_is_refused_by_its_time(place: &Place) -> Checked {
+    let world = World::create(place, false)?;
+    let ahead = place.now()?.plus_ms(7 * MINUTE);
     let base = world.rewrite(1, |root| root.created_at = ahead)?;
     world.hint(1, base, 0)?;
     let refused = world.refuse_edition(&data("p", 1, None), "catalog.clock_behind")?;
@@ -129,10 +126,10 @@ pub(super) fn a_base_more_than_five_minutes_ahead_is_refused_by_its_time(store: 
 }
 
 /// `created_at`, §6.9: monotone across an epoch change.
-pub(super) fn time_rises_across_a_change_of_epoch(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, false)?;
+pub(super) fn time_rises_across_a_change_of_epoch(place: &Place) -> Checked {
+    let world = World::create(place, false)?;
     world.commit(&describe(1))?;
-    let ahead = store.now()?.plus_ms(4 * MINUTE);
+    let ahead = place.now()?.plus_ms(4 * MINUTE);
     let base = world.rewrite(2, |root| root.created_at = ahead)?;
     epoch(&world, 1)?;
     let mut restored = world.root(2)?;
@@ -153,51 +150,51 @@ pub(super) fn time_rises_across_a_change_of_epoch(store: &Arc<dyn Store>) -> Che
 }
 
 /// D15.
-pub(super) fn a_restore_that_was_not_finished_blocks_every_writer(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, false)?;
+pub(super) fn a_restore_that_was_not_finished_blocks_every_writer(place: &Place) -> Checked {
+    let world = World::create(place, false)?;
     epoch(&world, 1)?;
     let refused = world.refuse(&describe(1), "catalog.unfinished_restore")?;
     contains("the refusal", &refused.to_string(), &["catalog.json has restore epoch 1", "newest version 0"])
 }
 
 /// D1: the epoch changed between the look at the head and the root.
-pub(super) fn a_version_of_an_old_epoch_is_taken_back(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, false)?;
+pub(super) fn a_version_of_an_old_epoch_is_taken_back(place: &Place) -> Checked {
+    let world = World::create(place, false)?;
     let operation = world.seal(&data("p", 1, None))?;
     let rival = world.meanwhile(&On::Root, Act::After, |rival| epoch(rival, 1));
     let refused = rival.world.writer()?.commit(&operation, &by("run-a")).err();
     rival.happened()?;
     equal("the commit", refused.map(|error| error.code()), Some("catalog.unfinished_restore"))?;
-    equal("its root", store.get(&layout::root(seq(2)?))?, None)?;
+    equal("its root", place.get(&layout::root(seq(2)?))?, None)?;
     equal("the head", world.head()?.seq(), seq(1)?)
 }
 
 /// D1, §6.9: `expired_through` is looked at again after the root.
-pub(super) fn a_version_under_a_number_that_expired_is_taken_back(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, false)?;
+pub(super) fn a_version_under_a_number_that_expired_is_taken_back(place: &Place) -> Checked {
+    let world = World::create(place, false)?;
     let operation = world.seal(&data("p", 1, None))?;
     let rival = world.meanwhile(&On::Root, Act::After, |rival| opt_in(rival, 0, Some(2)));
     let refused = rival.world.writer()?.commit(&operation, &by("run-a")).err();
     rival.happened()?;
     // Once more on the new head: and this writer knows nothing of expiry.
     equal("the commit", refused.map(|error| error.code()), Some("catalog.expires"))?;
-    equal("its root", store.get(&layout::root(seq(2)?))?, None)
+    equal("its root", place.get(&layout::root(seq(2)?))?, None)
 }
 
 /// `CURRENT`, forward only; D32.
-pub(super) fn current_only_moves_forward(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, false)?;
+pub(super) fn current_only_moves_forward(place: &Place) -> Checked {
+    let world = World::create(place, false)?;
     for n in 1..=4 {
         world.commit(&describe(n))?;
     }
     let newest = world.current()?;
     let third = some("version 3", world.full()?.version(seq(3)?)?)?;
-    advance_current(store.as_ref(), &third)?;
+    advance_current(place.store.as_ref(), &third)?;
     equal("CURRENT", world.current()?, newest.clone())?;
     // A newer one that is not there, or not as the hint says, holds nobody back.
     for n in [9, 5] {
         world.hint(n, catalog_rules::ids::Sha256Hex::of(b"x"), 0)?;
-        advance_current(store.as_ref(), &third)?;
+        advance_current(place.store.as_ref(), &third)?;
         equal("CURRENT", world.current()?, Some(third.current()))?;
     }
     // Nobody's write in between is lost: the newer one of two stays.
@@ -210,15 +207,15 @@ pub(super) fn current_only_moves_forward(store: &Arc<dyn Store>) -> Checked {
 }
 
 /// "The release job brings CURRENT up to the newest root on startup."
-pub(super) fn a_release_brings_current_up_when_it_starts(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, false)?;
+pub(super) fn a_release_brings_current_up_when_it_starts(place: &Place) -> Checked {
+    let world = World::create(place, false)?;
     for n in 1..=4 {
         world.commit(&describe(n))?;
     }
     world.hint_at(2)?;
     equal("the head", world.writer()?.advance_current()?, seq(5)?)?;
     equal("CURRENT", world.current()?.map(|current| current.seq), Some(seq(5)?))?;
-    store.delete(layout::CURRENT)?;
+    place.delete(layout::CURRENT)?;
     world.writer()?.advance_current()?;
     equal("what the public sees", world.shown()?, BTreeSet::new())?;
     world.sound().map(drop)

@@ -1,14 +1,13 @@
 //! Writers at once, in threads of their own (*catalog* §6.6).
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Barrier};
+use std::sync::Barrier;
 
 use catalog_rules::inventory::{Mark, Operation, Release};
 use engine_rules::failure::ActivityError as _;
 
-use super::world::{Checked, Failure, World, by, data, equal, product, some};
+use super::world::{Checked, Failure, Place, World, by, data, equal, product, some};
 use crate::inventory::{Committed, InventoryError};
-use crate::store::Store;
 
 const EIGHT: [(&str, u64); 8] = [("a", 1), ("b", 2), ("c", 3), ("d", 4), ("e", 5), ("f", 6), ("g", 7), ("h", 8)];
 
@@ -54,8 +53,8 @@ fn told_as_it_is(world: &World, outcomes: &[(String, Outcome)]) -> Checked {
 }
 
 /// A hard case.
-pub(super) fn eight_racing_releases_are_told_what_the_chain_says(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, true)?;
+pub(super) fn eight_racing_releases_are_told_what_the_chain_says(place: &Place) -> Checked {
+    let world = World::create(place, true)?;
     for (name, n) in EIGHT {
         world.publish(&data(name, n, None))?;
     }
@@ -71,8 +70,8 @@ pub(super) fn eight_racing_releases_are_told_what_the_chain_says(store: &Arc<dyn
 }
 
 /// Eight releases of one edition are one.
-pub(super) fn eight_racing_releases_of_one_edition_are_one_release(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, true)?;
+pub(super) fn eight_racing_releases_of_one_edition_are_one_release(place: &Place) -> Checked {
+    let world = World::create(place, true)?;
     world.publish(&data("p", 1, None))?;
     let release = Operation::Release(Release::Editions(world.one("p", 1)?));
     let outcomes = at_once(&world, vec![release; 8])?;
@@ -88,8 +87,8 @@ pub(super) fn eight_racing_releases_of_one_edition_are_one_release(store: &Arc<d
 }
 
 /// Fast-forward under a race.
-pub(super) fn racing_records_on_one_base_let_one_go_live(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, false)?;
+pub(super) fn racing_records_on_one_base_let_one_go_live(place: &Place) -> Checked {
+    let world = World::create(place, false)?;
     world.publish(&data("p", 1, None))?;
     let operations: Result<_, Failure> = (2..6).map(|n| world.seal(&data("p", n, Some(1)))).collect();
     let outcomes = at_once(&world, operations?)?;

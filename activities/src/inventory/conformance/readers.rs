@@ -9,14 +9,15 @@ use catalog_rules::layout;
 use engine_rules::failure::ActivityError as _;
 use serde_json::{Value, json};
 
-use super::world::{Checked, Failure, World, alerts, by, contains, data, describe, equal, holds, product, seq, some};
+use super::world::{
+    Checked, Failure, Place, World, alerts, by, contains, data, describe, equal, holds, product, seq, some,
+};
 use crate::inventory::{FullInventory, LiveInventory, fetch_from};
-use crate::store::Store;
 use crate::store::simulated::{CallKind, On, Simulated};
 
 /// A catalog of five versions without a product.
-fn five(store: &Arc<dyn Store>) -> Result<World, Failure> {
-    let world = World::create(store, false)?;
+fn five(place: &Place) -> Result<World, Failure> {
+    let world = World::create(place, false)?;
     for n in 2..=5 {
         world.commit(&describe(n))?;
     }
@@ -60,9 +61,9 @@ fn fails(world: &World) -> Option<&'static str> {
 }
 
 /// No LIST; CURRENT and roots only while CURRENT verifies.
-pub(super) fn a_reader_probes_forward_and_lists_nothing(store: &Arc<dyn Store>) -> Checked {
-    five(store)?;
-    let sim = Simulated::new(Arc::clone(store));
+pub(super) fn a_reader_probes_forward_and_lists_nothing(place: &Place) -> Checked {
+    five(place)?;
+    let sim = Simulated::new(Arc::clone(&place.store));
     FullInventory::open(fetch_from(sim.client(0)))?;
     let read: Vec<_> = sim.calls().into_iter().map(|call| (call.kind, call.path)).collect();
     let get = |path: String| (CallKind::Get, path);
@@ -71,10 +72,10 @@ pub(super) fn a_reader_probes_forward_and_lists_nothing(store: &Arc<dyn Store>) 
 }
 
 /// A hard case.
-pub(super) fn current_three_versions_behind_costs_three_probes(store: &Arc<dyn Store>) -> Checked {
-    let world = five(store)?;
+pub(super) fn current_three_versions_behind_costs_three_probes(place: &Place) -> Checked {
+    let world = five(place)?;
     world.hint_at(2)?;
-    let sim = Simulated::new(Arc::clone(store));
+    let sim = Simulated::new(Arc::clone(&place.store));
     let inventory = FullInventory::open(fetch_from(sim.client(0)))?;
     equal("the head", (inventory.head().seq(), alerts(inventory.alerts())), (seq(5)?, String::new()))?;
     equal("the reads: CURRENT, its root, three versions, and one that is not there", sim.calls().len(), 6)?;
@@ -84,11 +85,11 @@ pub(super) fn current_three_versions_behind_costs_three_probes(store: &Arc<dyn S
 }
 
 /// D32; a hard case: `CURRENT` with seq 2^53.
-pub(super) fn current_with_an_absurd_number_counts_as_missing(store: &Arc<dyn Store>) -> Checked {
-    let world = five(store)?;
+pub(super) fn current_with_an_absurd_number_counts_as_missing(place: &Place) -> Checked {
+    let world = five(place)?;
     for n in [1 << 53, (1 << 53) + 1, 999_999_999_999, 7] {
         world.hint(n, Sha256Hex::of(b"x"), 0)?;
-        let sim = Simulated::new(Arc::clone(store));
+        let sim = Simulated::new(Arc::clone(&place.store));
         let inventory = FullInventory::open(fetch_from(sim.client(0)))?;
         equal("the head", inventory.head().seq(), seq(5)?)?;
         contains("the alert", &alerts(inventory.alerts()), &[&format!("names version {n}, which is not there")])?;
@@ -99,10 +100,10 @@ pub(super) fn current_with_an_absurd_number_counts_as_missing(store: &Arc<dyn St
 }
 
 /// §6.9: CURRENT missing on a 1.x catalog.
-pub(super) fn current_is_missing_on_a_catalog_that_keeps_its_versions(store: &Arc<dyn Store>) -> Checked {
-    let world = five(store)?;
+pub(super) fn current_is_missing_on_a_catalog_that_keeps_its_versions(place: &Place) -> Checked {
+    let world = five(place)?;
     for damage in [None, Some(""), Some("{\"seq\":5,")] {
-        store.delete(layout::CURRENT)?;
+        place.delete(layout::CURRENT)?;
         if let Some(bytes) = damage {
             world.put(layout::CURRENT, bytes)?;
         }
@@ -115,15 +116,15 @@ pub(super) fn current_is_missing_on_a_catalog_that_keeps_its_versions(store: &Ar
 }
 
 /// §6.9: CURRENT missing on a 2.x catalog: nothing at or below `expired_through` is looked at.
-pub(super) fn current_is_missing_on_a_catalog_that_expires(store: &Arc<dyn Store>) -> Checked {
-    let world = five(store)?;
+pub(super) fn current_is_missing_on_a_catalog_that_expires(place: &Place) -> Checked {
+    let world = five(place)?;
     opt_in(&world, 0, Some(3))?;
     // Version 1 is a checkpoint, and not the head.
     for n in [2, 3] {
-        store.delete(&layout::root(seq(n)?))?;
+        place.delete(&layout::root(seq(n)?))?;
     }
-    store.delete(layout::CURRENT)?;
-    let sim = Simulated::new(Arc::clone(store));
+    place.delete(layout::CURRENT)?;
+    let sim = Simulated::new(Arc::clone(&place.store));
     let inventory = FullInventory::open(fetch_from(sim.client(0)))?;
     equal("the head", inventory.head().seq(), seq(5)?)?;
     let roots = sim.calls().iter().filter(|call| layout::seq_of_root(&call.path).is_some()).count();
@@ -133,19 +134,19 @@ pub(super) fn current_is_missing_on_a_catalog_that_expires(store: &Arc<dyn Store
 }
 
 /// §6.9.
-pub(super) fn without_history_a_catalog_that_expires_fails_closed(store: &Arc<dyn Store>) -> Checked {
-    let world = five(store)?;
+pub(super) fn without_history_a_catalog_that_expires_fails_closed(place: &Place) -> Checked {
+    let world = five(place)?;
     opt_in(&world, 0, None)?;
     equal("with CURRENT", found(&world)?, (5, String::new()))?;
-    store.delete(layout::CURRENT)?;
+    place.delete(layout::CURRENT)?;
     equal("without", fails(&world), Some("catalog.no_history"))
 }
 
 /// §6.9.
-pub(super) fn a_held_version_that_expired_is_dropped(store: &Arc<dyn Store>) -> Checked {
-    let world = five(store)?;
+pub(super) fn a_held_version_that_expired_is_dropped(place: &Place) -> Checked {
+    let world = five(place)?;
     let mut held = world.full()?;
-    store.delete(layout::CURRENT)?;
+    place.delete(layout::CURRENT)?;
     opt_in(&world, 0, Some(5))?;
     equal("a refresh", held.refresh().err().map(|error| error.code()), Some("catalog.no_version"))?;
     opt_in(&world, 0, Some(4))?;
@@ -154,11 +155,9 @@ pub(super) fn a_held_version_that_expired_is_dropped(store: &Arc<dyn Store>) -> 
 }
 
 /// §6.9: from HISTORY on a 2.x catalog and from catalog.json on a 1.x one.
-pub(super) fn the_epoch_is_from_history_where_versions_expire_and_else_from_the_catalog(
-    store: &Arc<dyn Store>,
-) -> Checked {
-    let world = five(store)?;
-    store.delete(layout::CURRENT)?;
+pub(super) fn the_epoch_is_from_history_where_versions_expire_and_else_from_the_catalog(place: &Place) -> Checked {
+    let world = five(place)?;
+    place.delete(layout::CURRENT)?;
     let restored = world.rewrite(5, |root| root.restore_epoch = 1)?;
     // 1.x, epoch 0: version 5 is of an epoch that the catalog never had.
     equal("the head", found(&world)?.0, 4)?;
@@ -174,9 +173,33 @@ pub(super) fn the_epoch_is_from_history_where_versions_expire_and_else_from_the_
     equal("a reader of an epoch without a root", fails(&world), Some("catalog.no_version"))
 }
 
+/// §6.6: an epoch only rises along the chain, whatever is left under higher numbers.
+pub(super) fn a_root_from_before_a_restore_is_passed_over(place: &Place) -> Checked {
+    let world = five(place)?;
+    epoch(&world, 1)?;
+    let restored = world.rewrite(4, |root| root.restore_epoch = 1)?;
+    world.hint(4, restored, 1)?;
+    for current in [true, false] {
+        if !current {
+            place.delete(layout::CURRENT)?;
+        }
+        let inventory = world.full()?;
+        equal("the head", inventory.head().seq(), seq(4)?)?;
+        // By the fallback it is no fault, since the restore deletes it in a moment.
+        if current {
+            contains(
+                "the alert",
+                &alerts(inventory.alerts()),
+                &["version 5", "its restore epoch is 0, and 1 was expected"],
+            )?;
+        }
+    }
+    Ok(())
+}
+
 /// The fallback: the version before it, and the ones after it.
-pub(super) fn a_root_that_current_does_not_verify_is_walked_back_from(store: &Arc<dyn Store>) -> Checked {
-    let world = five(store)?;
+pub(super) fn a_root_that_current_does_not_verify_is_walked_back_from(place: &Place) -> Checked {
+    let world = five(place)?;
     world.hint(5, Sha256Hex::of(b"x"), 0)?;
     let (head, said) = found(&world)?;
     equal("the head", head, 4)?;
@@ -196,15 +219,15 @@ pub(super) fn a_root_that_current_does_not_verify_is_walked_back_from(store: &Ar
 }
 
 /// "Never accepts a lower seq than one it already holds, unless restore_epoch changed."
-pub(super) fn a_reader_never_goes_back_within_an_epoch(store: &Arc<dyn Store>) -> Checked {
-    let world = five(store)?;
+pub(super) fn a_reader_never_goes_back_within_an_epoch(place: &Place) -> Checked {
+    let world = five(place)?;
     let mut held = world.full()?;
     for n in [4, 5] {
-        store.delete(&layout::root(seq(n)?))?;
+        place.delete(&layout::root(seq(n)?))?;
     }
     world.hint_at(3)?;
     holds("nothing moves", !held.refresh()?)?;
-    store.delete(layout::CURRENT)?;
+    place.delete(layout::CURRENT)?;
     holds("without CURRENT as well", !held.refresh()?)?;
     equal("the held one", held.head().seq(), seq(5)?)?;
     equal("a new reader knows no better", found(&world)?.0, 3)?;
@@ -220,8 +243,8 @@ pub(super) fn a_reader_never_goes_back_within_an_epoch(store: &Arc<dyn Store>) -
 
 /// A damaged root is planted at the head: the writer refuses and names `repair-head`, readers stay on the last valid
 /// version and say so (D16).
-fn planted(store: &Arc<dyn Store>, damage: impl Fn(&[u8]) -> Bytes) -> Checked {
-    let world = World::create(store, false)?;
+fn planted(place: &Place, damage: impl Fn(&[u8]) -> Bytes) -> Checked {
+    let world = World::create(place, false)?;
     world.publish(&data("p", 1, None))?;
     let mut held = world.full()?;
     let whole = world.root_bytes(2)?;
@@ -237,7 +260,7 @@ fn planted(store: &Arc<dyn Store>, damage: impl Fn(&[u8]) -> Bytes) -> Checked {
         equal("the refusal", error.code(), "catalog.head_invalid")?;
         contains("the refusal", &error.to_string(), &["version 3 at the head", "not valid"])?;
         contains("its fix", &error.hint().unwrap_or_default(), &["jobctl run repair-head --seq 3"])?;
-        equal("the next version", store.get(&layout::root(seq(4)?))?, None)?;
+        equal("the next version", place.get(&layout::root(seq(4)?))?, None)?;
         let (head, said) = found(&world)?;
         equal("the head", head, 2)?;
         contains("the alert", &said, &["version 3 is not valid and was passed over"])?;
@@ -246,29 +269,29 @@ fn planted(store: &Arc<dyn Store>, damage: impl Fn(&[u8]) -> Bytes) -> Checked {
         equal("what the public sees", world.shown()?, world.editions(&[1])?)?;
     }
     // Once it is gone, everything goes on.
-    store.delete(&layout::root(seq(3)?))?;
+    place.delete(&layout::root(seq(3)?))?;
     equal("the version", world.commit(&operation)?.seq, seq(3)?)?;
     holds("the reader moves on", held.refresh()?)?;
     world.sound().map(drop)
 }
 
 /// A hard case.
-pub(super) fn an_empty_root_at_the_head_stops_writers_and_no_reader(store: &Arc<dyn Store>) -> Checked {
-    planted(store, |_| Bytes::new())
+pub(super) fn an_empty_root_at_the_head_stops_writers_and_no_reader(place: &Place) -> Checked {
+    planted(place, |_| Bytes::new())
 }
 
 /// A hard case.
-pub(super) fn half_a_root_at_the_head_stops_writers_and_no_reader(store: &Arc<dyn Store>) -> Checked {
-    planted(store, |whole| Bytes::copy_from_slice(&whole[..whole.len() / 2]))
+pub(super) fn half_a_root_at_the_head_stops_writers_and_no_reader(place: &Place) -> Checked {
+    planted(place, |whole| Bytes::copy_from_slice(&whole[..whole.len() / 2]))
 }
 
 /// Conditional reload.
-pub(super) fn a_reload_reads_the_changed_leaves_and_nothing_else(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, false)?;
+pub(super) fn a_reload_reads_the_changed_leaves_and_nothing_else(place: &Place) -> Checked {
+    let world = World::create(place, false)?;
     for (n, name) in (1..).zip(["a", "b", "c"]) {
         world.publish(&data(name, n, None))?;
     }
-    let sim = Simulated::new(Arc::clone(store));
+    let sim = Simulated::new(Arc::clone(&place.store));
     let mut live = LiveInventory::open(fetch_from(sim.client(0)))?;
     equal("what is live", live.editions()?.len(), 3)?;
     let before = sim.calls().len();

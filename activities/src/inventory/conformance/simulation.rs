@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use catalog_rules::ids::{EditionId, ProductId, Sha256Hex};
 use catalog_rules::inventory::{
@@ -12,9 +13,10 @@ use catalog_rules::inventory::{
 };
 use engine_rules::failure::{ActivityError as _, Disposition};
 
-use super::world::{Edition, Failure, Held, World, alerts, by, data, describe, differs, equal, holds, some, structure};
+use super::world::{
+    Edition, Failure, Held, Place, World, alerts, by, data, describe, differs, equal, holds, some, structure,
+};
 use crate::inventory::{Committed, FullInventory, InventoryError};
-use crate::store::Store;
 use crate::store::simulated::{Chance, Job, Odds, Simulated};
 
 /// How often a writer asks again before it leaves an operation unknown.
@@ -59,14 +61,14 @@ struct Diary {
     seen: Vec<(Seq, Sha256Hex)>,
 }
 
-/// Two or three writers on a catalog in `store`, which is empty and has no lock, all by `seed`.
+/// Two or three writers on a catalog in `place`, whose store has no lock, all by `seed`.
 ///
 /// # Errors
 /// [`Failure`] with the first thing that does not hold.
-pub fn simulate(store: &Arc<dyn Store>, seed: u64) -> Result<Tally, Failure> {
+pub fn simulate(place: &Place, seed: u64) -> Result<Tally, Failure> {
     let mut chance = Chance::new(seed);
-    let world = World::create(store, chance.happens(500))?;
-    let sim = Simulated::new(Arc::clone(store));
+    let world = World::create(place, chance.happens(500))?;
+    let sim = Simulated::new(Arc::clone(&place.store));
     let writers = 2 + chance.below(2);
     let odds = Odds {
         reads: u32::try_from(chance.below(25)).unwrap_or_default(),
@@ -77,9 +79,13 @@ pub fn simulate(store: &Arc<dyn Store>, seed: u64) -> Result<Tally, Failure> {
     };
     sim.fail_by_chance(chance.next_u64(), odds);
     let turns = chance.next_u64();
+    let newest_current = AtomicU64::new(0);
     let jobs = (0..writers).map(|client| -> Job<'_, Result<Diary, Failure>> {
-        let (world, sim, chance) = (&world, &sim, Chance::new(chance.next_u64()));
-        Box::new(move |store| Actor { client, world, sim, through: world.through(store), chance }.act())
+        let (world, sim, newest_current, chance) = (&world, &sim, &newest_current, Chance::new(chance.next_u64()));
+        Box::new(move |store| {
+            Actor { client, world, sim, through: world.through(store), chance, sealed: BTreeMap::new(), newest_current }
+                .act()
+        })
     });
     let diaries: Result<Vec<Diary>, Failure> = sim.race(turns, jobs.collect()).into_iter().collect();
     let faults = sim.calls().iter().filter(|call| call.fault.is_some()).count();
@@ -96,14 +102,26 @@ struct Actor<'a> {
     sim: &'a Arc<Simulated>,
     through: World,
     chance: Chance,
+    /// What this writer sealed.
+    sealed: BTreeMap<EditionId, Edition>,
+    /// The newest version that anybody saw `CURRENT` name.
+    newest_current: &'a AtomicU64,
 }
 
 impl Actor<'_> {
+    /// `CURRENT` never goes back. Nobody else calls between the look and the comparison.
+    fn look_at_current(&self) -> Result<(), Failure> {
+        let named = some("CURRENT", self.world.current()?)?.seq.get();
+        let newest = self.newest_current.fetch_max(named, Ordering::SeqCst);
+        holds("CURRENT goes forward", named >= newest)
+    }
+
     fn act(mut self) -> Result<Diary, Failure> {
         let mut diary = Diary::default();
         let mut held: Option<FullInventory> = None;
         for n in 0..(4 + self.chance.below(5)) {
             self.sim.revive(self.client);
+            self.look_at_current()?;
             // A reader that it keeps, and that never goes back.
             let looked = match held.as_mut() {
                 Some(inventory) => inventory.refresh().map(drop),
@@ -118,10 +136,11 @@ impl Actor<'_> {
             diary.seen.push((head.seq(), head.root_sha256.clone()));
             let Ok(leaves) = inventory.leaves() else { continue };
             let leaves: Vec<Arc<Leaf>> = leaves.into_values().collect();
-            let embargo = head.root.embargo;
+            let now = (usize::try_from(head.seq().get()).unwrap_or_default(), head.root.embargo);
             let tombstones: Vec<_> = head.root.retired.iter().map(|t| t.edition_id.clone()).collect();
-            let Some(operation) = self.operation(n, &leaves, &tombstones, embargo)? else { continue };
+            let Some(operation) = self.operation(n, &leaves, &tombstones, now)? else { continue };
             diary.asked.push(self.ask(operation, n)?);
+            self.look_at_current()?;
         }
         Ok(diary)
     }
@@ -194,7 +213,7 @@ impl Actor<'_> {
         n: usize,
         leaves: &[Arc<Leaf>],
         tombstones: &[EditionId],
-        embargo: bool,
+        (newest, embargo): (usize, bool),
     ) -> Result<Option<Operation>, Failure> {
         let any = |state: &[EntryState]| -> Vec<(ProductId, EditionId)> {
             let entries = leaves.iter().flat_map(|leaf| leaf.editions.iter().map(|entry| (&leaf.product_id, entry)));
@@ -203,10 +222,12 @@ impl Actor<'_> {
         };
         use EntryState::{Embargoed, Superseded, Withdrawn};
         let one = |chance: &mut Chance, of: &[EntryState]| chance.pick(&any(of)).cloned();
-        Ok(match self.chance.below(20) {
+        Ok(match self.chance.below(22) {
             0..7 => {
                 let edition = self.edition(n, leaves, embargo)?;
-                Some(self.world.seal(&edition)?)
+                let operation = self.world.seal(&edition)?;
+                self.sealed.insert(self.world.edition(edition.n)?, edition);
+                Some(operation)
             }
             7 | 8 => Some(Operation::Release(Release::Due)),
             9 => one(&mut self.chance, &[Embargoed])
@@ -230,7 +251,12 @@ impl Actor<'_> {
                 edition_id,
                 release_at: None,
             }),
-            18 if tombstones.len() % 2 == 0 => Some(Operation::Embargo(!embargo)),
+            18 => Some(Operation::Embargo(!embargo)),
+            19 => {
+                let own: Vec<_> = tombstones.iter().filter_map(|id| self.sealed.get(id)).collect();
+                self.chance.pick(&own).map(|edition| self.world.reinstate(edition)).transpose()?
+            }
+            20 => Some(self.world.correct(1 + self.chance.below(newest) as u64)?),
             _ => Some(describe((1000 * (self.client + 1) + n) as u64)),
         })
     }

@@ -10,14 +10,15 @@ use engine_rules::clock::Clock;
 use engine_rules::failure::ActivityError as _;
 use uuid::Uuid;
 
-use super::world::{Checked, Failure, World, by, contains, data, describe, differs, equal, holds, product, some};
-use crate::store::Store;
+use super::world::{
+    Checked, Failure, Place, World, by, contains, data, describe, differs, equal, holds, product, some,
+};
 
 const HOUR: i64 = 60 * 60 * 1000;
 
 /// (sealed) → `live`.
-pub(super) fn with_embargo_off_a_record_goes_live_in_its_version(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, false)?;
+pub(super) fn with_embargo_off_a_record_goes_live_in_its_version(place: &Place) -> Checked {
+    let world = World::create(place, false)?;
     let first = world.publish(&data("p", 1, None))?;
     equal("the first version", (first.seq.get(), first.state, first.already), (2, Some(Mark::Live), false))?;
     world.publish(&data("p", 2, Some(1)))?;
@@ -30,9 +31,9 @@ pub(super) fn with_embargo_off_a_record_goes_live_in_its_version(store: &Arc<dyn
 }
 
 /// (sealed) → `embargoed`; LiveInventory.
-pub(super) fn with_embargo_on_a_record_waits_and_no_public_reader_sees_it(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, true)?;
-    let at = store.now()?.plus_ms(HOUR);
+pub(super) fn with_embargo_on_a_record_waits_and_no_public_reader_sees_it(place: &Place) -> Checked {
+    let world = World::create(place, true)?;
+    let at = place.now()?.plus_ms(HOUR);
     equal("the edition", world.publish(&data("p", 1, None).due(at))?.state, Some(Mark::Embargoed))?;
     equal("what the public sees", world.shown()?, BTreeSet::new())?;
     let waiting = world.full()?.embargoed()?;
@@ -41,8 +42,8 @@ pub(super) fn with_embargo_on_a_record_waits_and_no_public_reader_sees_it(store:
 }
 
 /// Fast-forward.
-pub(super) fn an_edition_off_the_live_one_is_refused_and_both_are_named(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, false)?;
+pub(super) fn an_edition_off_the_live_one_is_refused_and_both_are_named(place: &Place) -> Checked {
+    let world = World::create(place, false)?;
     world.publish(&data("p", 1, None))?;
     world.publish(&data("p", 2, Some(1)))?;
     for previous in [None, Some(1)] {
@@ -57,9 +58,9 @@ pub(super) fn an_edition_off_the_live_one_is_refused_and_both_are_named(store: &
 }
 
 /// `embargoed` → `live`, release_due(now); the release clock.
-pub(super) fn a_release_takes_what_is_due_by_the_stores_time(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, true)?;
-    let now = store.now()?;
+pub(super) fn a_release_takes_what_is_due_by_the_stores_time(place: &Place) -> Checked {
+    let world = World::create(place, true)?;
+    let now = place.now()?;
     world.publish(&data("a", 1, None).due(now.plus_ms(-1)))?;
     world.publish(&data("b", 2, None).due(now.plus_ms(HOUR)))?;
     world.publish(&data("c", 3, None))?;
@@ -77,10 +78,10 @@ pub(super) fn a_release_takes_what_is_due_by_the_stores_time(store: &Arc<dyn Sto
 }
 
 /// `embargoed` → `live`, explicit (D21).
-pub(super) fn a_named_release_takes_what_is_never_due(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, true)?;
+pub(super) fn a_named_release_takes_what_is_never_due(place: &Place) -> Checked {
+    let world = World::create(place, true)?;
     world.publish(&data("a", 1, None))?;
-    world.publish(&data("b", 2, None).due(store.now()?.plus_ms(HOUR)))?;
+    world.publish(&data("b", 2, None).due(place.now()?.plus_ms(HOUR)))?;
     world.commit(&Operation::Release(Release::Editions(world.one("a", 1)?)))?;
     world.commit(&world.release(&["b"])?)?;
     equal("what the public sees", world.shown()?, world.editions(&[1, 2])?)?;
@@ -90,15 +91,15 @@ pub(super) fn a_named_release_takes_what_is_never_due(store: &Arc<dyn Store>) ->
 }
 
 /// Release batches report per product.
-pub(super) fn a_release_refuses_what_it_must_and_persists_each_refusal(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, true)?;
-    let due = store.now()?.plus_ms(-1);
+pub(super) fn a_release_refuses_what_it_must_and_persists_each_refusal(place: &Place) -> Checked {
+    let world = World::create(place, true)?;
+    let due = place.now()?.plus_ms(-1);
     for edition in [data("a", 1, None), data("b", 2, None), data("b", 3, None), data("c", 4, None)] {
         world.publish(&edition.due(due))?;
     }
     world.commit(&world.cancel("b", 3)?)?;
     let path = catalog_rules::layout::manifest(&product("c")?, &world.edition(4)?);
-    store.delete(&path)?;
+    place.delete(&path)?;
     let released = world.commit(&Operation::Release(Release::Due))?;
     equal("what the public sees", world.shown()?, world.editions(&[1, 2])?)?;
     let refused = some("a refusal", released.refused.first())?;
@@ -116,9 +117,9 @@ pub(super) fn a_release_refuses_what_it_must_and_persists_each_refusal(store: &A
 }
 
 /// `embargoed` → `withdrawn`, cancel.
-pub(super) fn a_cancelled_edition_is_never_released(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, true)?;
-    world.publish(&data("p", 1, None).due(store.now()?.plus_ms(-1)))?;
+pub(super) fn a_cancelled_edition_is_never_released(place: &Place) -> Checked {
+    let world = World::create(place, true)?;
+    world.publish(&data("p", 1, None).due(place.now()?.plus_ms(-1)))?;
     equal("the edition", world.commit(&world.cancel("p", 1)?)?.state, Some(Mark::Withdrawn))?;
     world.commit(&Operation::Release(Release::Due))?;
     equal("what the public sees", world.shown()?, BTreeSet::new())?;
@@ -128,8 +129,8 @@ pub(super) fn a_cancelled_edition_is_never_released(store: &Arc<dyn Store>) -> C
 }
 
 /// `embargoed` → `withdrawn`, supersede_pending.
-pub(super) fn one_pending_edition_gives_way_to_another_on_its_base(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, true)?;
+pub(super) fn one_pending_edition_gives_way_to_another_on_its_base(place: &Place) -> Checked {
+    let world = World::create(place, true)?;
     world.publish(&data("p", 1, None))?;
     world.publish(&data("p", 2, None))?;
     let supersede = |n: u64, by: u64| -> Result<Operation, Failure> {
@@ -145,8 +146,8 @@ pub(super) fn one_pending_edition_gives_way_to_another_on_its_base(store: &Arc<d
 }
 
 /// Rollback is conditional and forward.
-pub(super) fn a_rollback_is_a_new_version_that_drops_no_other_release(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, false)?;
+pub(super) fn a_rollback_is_a_new_version_that_drops_no_other_release(place: &Place) -> Checked {
+    let world = World::create(place, false)?;
     world.publish(&data("p", 1, None))?;
     world.publish(&data("p", 2, Some(1)))?;
     world.publish(&data("q", 3, None))?;
@@ -160,8 +161,8 @@ pub(super) fn a_rollback_is_a_new_version_that_drops_no_other_release(store: &Ar
 }
 
 /// Rollback, `if_live`.
-pub(super) fn a_rollback_is_refused_once_something_else_is_live(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, false)?;
+pub(super) fn a_rollback_is_refused_once_something_else_is_live(place: &Place) -> Checked {
+    let world = World::create(place, false)?;
     world.publish(&data("p", 1, None))?;
     world.publish(&data("p", 2, Some(1)))?;
     let asked = world.rollback("p")?;
@@ -174,8 +175,8 @@ pub(super) fn a_rollback_is_refused_once_something_else_is_live(store: &Arc<dyn 
 }
 
 /// Rollback ripples.
-pub(super) fn what_was_built_on_a_withdrawn_edition_is_refused_with_the_fix(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, false)?;
+pub(super) fn what_was_built_on_a_withdrawn_edition_is_refused_with_the_fix(place: &Place) -> Checked {
+    let world = World::create(place, false)?;
     world.publish(&data("p", 1, None))?;
     world.publish(&data("p", 2, Some(1)))?;
     world.commit(&Operation::Embargo(true))?;
@@ -192,8 +193,8 @@ pub(super) fn what_was_built_on_a_withdrawn_edition_is_refused_with_the_fix(stor
 }
 
 /// D22: a product without a head.
-pub(super) fn a_live_edition_is_taken_back_without_a_replacement(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, false)?;
+pub(super) fn a_live_edition_is_taken_back_without_a_replacement(place: &Place) -> Checked {
+    let world = World::create(place, false)?;
     world.publish(&data("p", 1, None))?;
     let withdraw = Operation::WithdrawLive { product_id: product("p")?, if_live: world.editions(&[1])? };
     world.commit(&withdraw)?;
@@ -207,8 +208,8 @@ pub(super) fn a_live_edition_is_taken_back_without_a_replacement(store: &Arc<dyn
 }
 
 /// `superseded`, `withdrawn` → tombstone.
-pub(super) fn only_what_is_out_of_use_is_retired(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, false)?;
+pub(super) fn only_what_is_out_of_use_is_retired(place: &Place) -> Checked {
+    let world = World::create(place, false)?;
     world.publish(&data("p", 1, None))?;
     world.publish(&data("p", 2, Some(1)))?;
     world.refuse(&world.retire("p", 2)?, "catalog.wrong_state")?;
@@ -225,8 +226,8 @@ pub(super) fn only_what_is_out_of_use_is_retired(store: &Arc<dyn Store>) -> Chec
 }
 
 /// (tombstone) → `superseded`.
-pub(super) fn a_reinstate_verifies_every_listed_file(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, false)?;
+pub(super) fn a_reinstate_verifies_every_listed_file(place: &Place) -> Checked {
+    let world = World::create(place, false)?;
     let first = data("p", 1, None);
     world.publish(&first)?;
     world.publish(&data("p", 2, Some(1)))?;
@@ -235,8 +236,8 @@ pub(super) fn a_reinstate_verifies_every_listed_file(store: &Arc<dyn Store>) -> 
     world.commit(&world.retire("p", 1)?)?;
     for name in ["metadata.duckdb", "tables.ducklake"] {
         let path = world.file_path(&first, name)?;
-        let whole = some("a listed file", store.get(&path)?)?;
-        store.delete(&path)?;
+        let whole = some("a listed file", place.get(&path)?)?;
+        place.delete(&path)?;
         let refused = world.refuse(&reinstate, "catalog.not_verified")?;
         contains("the refusal", &refused.to_string(), &["reinstate", name, "is missing"])?;
         let mut other = whole.to_vec();
@@ -255,11 +256,11 @@ pub(super) fn a_reinstate_verifies_every_listed_file(store: &Arc<dyn Store>) -> 
 }
 
 /// D27, reschedule.
-pub(super) fn a_rescheduled_edition_keeps_its_state(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, true)?;
-    world.publish(&data("p", 1, None).due(store.now()?.plus_ms(HOUR)))?;
+pub(super) fn a_rescheduled_edition_keeps_its_state(place: &Place) -> Checked {
+    let world = World::create(place, true)?;
+    world.publish(&data("p", 1, None).due(place.now()?.plus_ms(HOUR)))?;
     let since = world.leaf("p")?.editions.first().map(|entry| entry.state_changed_at);
-    let at = store.now()?.plus_ms(-1);
+    let at = place.now()?.plus_ms(-1);
     world.commit(&world.reschedule("p", 1, Some(at))?)?;
     let leaf = world.leaf("p")?;
     let entry = some("the entry", leaf.editions.first())?;
@@ -273,8 +274,8 @@ pub(super) fn a_rescheduled_edition_keeps_its_state(store: &Arc<dyn Store>) -> C
 }
 
 /// *catalog* §9.2 step 5, D27.
-pub(super) fn an_old_schema_is_superseded_once_a_newer_one_is_live(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, false)?;
+pub(super) fn an_old_schema_is_superseded_once_a_newer_one_is_live(place: &Place) -> Checked {
+    let world = World::create(place, false)?;
     world.publish(&data("p", 1, None).at_schema("2.51"))?;
     let products = Some(BTreeSet::from([product("p")?]));
     let supersede = Operation::SupersedeSchema { schema_version: SchemaVersion::new("2.51"), products };
@@ -288,24 +289,24 @@ pub(super) fn an_old_schema_is_superseded_once_a_newer_one_is_live(store: &Arc<d
 }
 
 /// Embargo off.
-pub(super) fn turning_the_embargo_off_releases_nothing(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, true)?;
-    world.publish(&data("p", 1, None).due(store.now()?.plus_ms(-1)))?;
+pub(super) fn turning_the_embargo_off_releases_nothing(place: &Place) -> Checked {
+    let world = World::create(place, true)?;
+    world.publish(&data("p", 1, None).due(place.now()?.plus_ms(-1)))?;
     world.commit(&Operation::Embargo(false))?;
     holds("once more", world.commit(&Operation::Embargo(false))?.already)?;
     equal("what the public sees", world.shown()?, BTreeSet::new())?;
     world.publish(&data("q", 2, None))?;
     equal("what the public sees", world.shown()?, world.editions(&[2])?)?;
-    let later = data("r", 3, None).due(store.now()?.plus_ms(HOUR));
+    let later = data("r", 3, None).due(place.now()?.plus_ms(HOUR));
     world.refuse_edition(&later, "catalog.release_at_without_embargo")?;
     world.sound().map(drop)
 }
 
 /// The release clock; D33.
-pub(super) fn a_clock_ahead_of_the_stores_refuses(store: &Arc<dyn Store>) -> Checked {
-    let world = World::create(store, false)?;
+pub(super) fn a_clock_ahead_of_the_stores_refuses(place: &Place) -> Checked {
+    let world = World::create(place, false)?;
     for (ahead_ms, refuses) in [(-HOUR, false), (30_000, false), (10 * 60_000, true)] {
-        let clock = Fixed(store.now()?.as_ms() + ahead_ms);
+        let clock = Fixed(place.now()?.as_ms() + ahead_ms);
         let outcome = world.writer()?.clock(Arc::new(clock)).commit(&describe(ahead_ms.unsigned_abs()), &by(""));
         let code = outcome.as_ref().err().map(|error| error.code());
         if code != refuses.then_some("catalog.clock_ahead") {

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use catalog_rules::instant::Instant;
 
+use super::world::Place;
 use crate::lock::LockError;
 use crate::store::{Answer, Delete, Guard, Listing, Store, StoreError};
 
-/// The folder `name` of `store` as a store of its own. Its lock is the whole store's.
-pub(super) fn within(store: &Arc<dyn Store>, name: &str) -> Arc<dyn Store> {
-    Arc::new(Within { store: Arc::clone(store), name: name.to_owned() })
+/// The folder `name` of `place` as a place of its own. Its lock is the whole store's.
+pub(super) fn within(place: &Place, name: &str) -> Place {
+    let store = Arc::new(Within { store: Arc::clone(&place.store), name: name.to_owned() });
+    Place { store, cache: place.cache.as_ref().map(|folder| folder.join(name)) }
 }
 
 struct Within {

@@ -1,7 +1,7 @@
 //! The conformance suite, each case a test by its name on each store of this machine.
 
 use super::*;
-use crate::inventory::conformance::{CASES, Checked, for_each_case, suite};
+use crate::inventory::conformance::{CASES, Checked, Place, for_each_case, suite};
 use crate::store::StoreError;
 
 fn hold(case: &str, run: impl FnOnce() -> Checked) {
@@ -13,17 +13,22 @@ fn hold(case: &str, run: impl FnOnce() -> Checked) {
 fn on_local(case: &str) {
     let dir = tempfile::tempdir().unwrap();
     let case = CASES.iter().find(|known| known.name == case).unwrap();
-    hold(case.name, || (case.run)(&local(&dir.path().join("c"), Arc::new(RealFs))));
+    let store = local(&dir.path().join("c"), Arc::new(RealFs));
+    hold(case.name, || (case.run)(&Place { store, cache: Some(dir.path().join("cache")) }));
+}
+
+fn place() -> Place {
+    Place { store: memory(), cache: None }
 }
 
 fn in_memory(case: &str) {
     let case = CASES.iter().find(|known| known.name == case).unwrap();
-    hold(case.name, || (case.run)(&memory()));
+    hold(case.name, || (case.run)(&place()));
 }
 
 macro_rules! tests {
     ($($module:ident $rule:literal: [$($name:ident),* $(,)?];)*) => {
-        mod on_a_local_store {
+        mod on_a_local_store_with_a_cache {
             $(mod $module {
                 $(#[test] fn $name() { super::super::on_local(stringify!($name)); })*
             })*
@@ -40,10 +45,10 @@ for_each_case!(tests);
 #[test]
 fn the_suite_tells_of_every_case_that_fails_and_not_of_the_first_only() {
     // A store that has something in it already: no case can make its catalog there.
-    let new = || -> Result<Arc<dyn Store>, StoreError> {
-        let store = memory();
-        store.create("notes.txt", &Bytes::from_static(b"x"))?;
-        Ok(store)
+    let new = || -> Result<Place, StoreError> {
+        let place = place();
+        place.create("notes.txt", &Bytes::from_static(b"x"))?;
+        Ok(place)
     };
     let report = suite(&new).unwrap();
     // The ones that make a folder of their own in it hold.
@@ -84,7 +89,10 @@ mod by_chance {
         let mut sum = Tally::default();
         for n in 0..cases {
             let seed = first.wrapping_add(n);
-            match simulate(&memory(), seed) {
+            let folder = tempfile::tempdir().unwrap();
+            // Every fourth with a cache that the writers share, as the processes of one state directory do.
+            let cache = n.is_multiple_of(4).then(|| folder.path().to_owned());
+            match simulate(&Place { store: memory(), cache }, seed) {
                 Ok(tally) => sum = add(sum, tally),
                 Err(why) => panic!("JOBCTL_TEST_SEED={seed} JOBCTL_TEST_CASES=1: {why}"),
             }
@@ -92,15 +100,15 @@ mod by_chance {
         println!("{cases} seeds: {sum:?}");
         if cases >= 100 {
             let cases = usize::try_from(cases).unwrap();
-            assert!(sum.versions > 8 * cases && sum.faults > 5 * cases, "little happened: {sum:?}");
-            assert!(sum.refused > cases && sum.recognised > cases / 2 && sum.unknown > 0, "little went wrong: {sum:?}");
+            assert!(sum.versions > 5 * cases && sum.faults > 4 * cases, "little happened: {sum:?}");
+            assert!(sum.refused > cases && sum.recognised > cases && sum.unknown > 0, "little went wrong: {sum:?}");
         }
     }
 
     #[test]
     fn the_same_seed_is_the_same_race() {
         for seed in [1, 2, 3] {
-            assert_eq!(simulate(&memory(), seed).unwrap(), simulate(&memory(), seed).unwrap());
+            assert_eq!(simulate(&place(), seed).unwrap(), simulate(&place(), seed).unwrap());
         }
     }
 }
