@@ -171,6 +171,15 @@ pub trait Store: Send + Sync {
         }
     }
 
+    /// Creates several objects, each as [`Store::create`] does, and tells what became of each, in their order. A store
+    /// that can do it faster at once does; nobody may rely on an order in which they become visible.
+    ///
+    /// # Errors
+    /// As [`Store::create`]; some of the objects may be there then.
+    fn create_all(&self, objects: &[(String, Bytes)]) -> Result<Vec<Create>, StoreError> {
+        objects.iter().map(|(path, bytes)| self.create(path, bytes)).collect()
+    }
+
     /// Replaces the object at `path` if it is what the caller expects, and settles an unknown answer by reading back.
     ///
     /// # Errors

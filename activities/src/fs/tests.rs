@@ -83,3 +83,46 @@ fn temporary_files_of_a_crash_are_swept_and_nothing_else() {
     let names: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(names, ["manifest.json"]);
 }
+
+#[test]
+fn of_several_creates_each_is_on_the_disk_before_it_is_visible_and_their_folder_is_synced_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let recording = RecordingFs::new();
+    let files: Vec<_> = (0..20).map(|n| (dir.path().join(n.to_string()), b"leaf".as_slice())).collect();
+    assert_eq!(create_exclusive_all(&recording, &files).unwrap(), vec![Create::Won; 20]);
+    let calls = recording.calls();
+    for (path, _) in &files {
+        let renamed = calls.iter().position(|it| it.to.as_deref() == path.to_str()).unwrap();
+        let synced = calls.iter().position(|it| it.operation == "fsync_file" && it.path == calls[renamed].path);
+        assert!(synced.unwrap() < renamed, "{} was visible before it was on the disk", path.display());
+    }
+    let folders: Vec<_> = calls.iter().enumerate().filter(|(_, it)| it.operation == "fsync_dir").collect();
+    assert_eq!((folders.len(), folders[0].0), (1, calls.len() - 1));
+}
+
+#[test]
+fn several_creates_that_fail_at_any_call_leave_whole_files_and_no_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut n = 0;
+    loop {
+        let folder = dir.path().join(n.to_string());
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join("1"), b"theirs").unwrap();
+        let files: Vec<_> = (0..3).map(|n| (folder.join(n.to_string()), b"ours".as_slice())).collect();
+        let outcome = create_exclusive_all(&RecordingFs::failing_at(n), &files);
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            let expected = if path.ends_with("1") { b"theirs".as_slice() } else { b"ours" };
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            // The one removal that failed was tried again.
+            assert!(!name.starts_with(TEMPORARY_PREFIX), "call {n} left {name}");
+            assert_eq!(fs::read(&path).unwrap(), expected, "call {n}: {name}");
+        }
+        if let Ok(created) = outcome {
+            assert_eq!(created, [Create::Won, Create::Exists, Create::Won]);
+            assert!(n > 9, "only {n} calls were made");
+            return;
+        }
+        n += 1;
+    }
+}

@@ -13,9 +13,9 @@ use bytes::Bytes;
 use catalog_rules::ids::Sha256Hex;
 use catalog_rules::instant::Instant;
 use catalog_rules::inventory::{
-    Base, By, CatalogJson, Current, Decision, Document as _, History, Holders, Leaf, Mark, NextVersion, Operation,
-    Refusal, RefusedEdition, Retention, Root, Seq, WriterStage, admit_base, check_committed, plan, refused_in,
-    store_time,
+    Base, By, CatalogJson, Current, Decision, Document as _, EncodedLeaf, History, Holders, Leaf, Mark, NextVersion,
+    Operation, Refusal, RefusedEdition, Retention, Root, Seq, WriterStage, admit_base, check_committed, plan,
+    refused_in, store_time,
 };
 use catalog_rules::layout;
 use engine_rules::clock::Clock;
@@ -218,11 +218,14 @@ impl Writer {
 
     fn write(&self, version: NextVersion) -> Result<Attempt, InventoryError> {
         crash::point("inventory.before_leaves");
-        for leaf in version.leaves {
-            let path = layout::leaf(&leaf.sha256);
-            if let Create::Lost(found) = self.store.create(&path, &Bytes::from(leaf.bytes))? {
+        let leaf = |leaf: EncodedLeaf| (layout::leaf(&leaf.sha256), Bytes::from(leaf.bytes));
+        let products: Vec<_> = version.leaves.iter().map(|leaf| leaf.product_id.clone()).collect();
+        let leaves: Vec<_> = version.leaves.into_iter().map(leaf).collect();
+        let created = self.store.create_all(&leaves)?;
+        for ((product, (path, _)), created) in products.into_iter().zip(leaves).zip(created) {
+            if let Create::Lost(found) = created {
                 let fault = LeafFault::Hash { found: Sha256Hex::of(&found) };
-                return Err(InventoryError::Leaf { product: leaf.product_id, path, fault });
+                return Err(InventoryError::Leaf { product, path, fault });
             }
         }
         crash::point("inventory.after_leaves");

@@ -17,6 +17,7 @@ pub fn suite(new: &dyn Fn() -> Arc<dyn Store>) -> Result<(), StoreError> {
     an_absent_object_is_none(new().as_ref())?;
     a_create_never_replaces(new().as_ref())?;
     one_of_racing_creates_wins(&new())?;
+    several_creates_are_each_as_one(new().as_ref())?;
     a_replacement_asks_for_what_is_there(new().as_ref())?;
     no_replacement_of_racing_ones_is_lost(&new())?;
     a_listing_is_one_level_deep(new().as_ref())?;
@@ -82,6 +83,26 @@ fn one_of_racing_creates_wins(store: &Arc<dyn Store>) -> Result<(), StoreError> 
         assert!(won.is_some(), "no create of {path} won");
         assert_eq!(store.get(&path)?, won, "the winner's bytes are not there");
     }
+    Ok(())
+}
+
+fn several_creates_are_each_as_one(store: &dyn Store) -> Result<(), StoreError> {
+    let object = |n: usize| (format!("inventory/leaves/{n}.json"), Bytes::from(n.to_string().repeat(1 + n)));
+    assert_eq!(store.create_all(&[])?, []);
+    let objects: Vec<_> = (0..40).map(object).collect();
+    assert_eq!(store.create_all(&objects)?, vec![Create::Won; 40]);
+    for (path, bytes) in &objects {
+        assert_eq!(store.get(path)?.as_ref(), Some(bytes), "{path}");
+    }
+    // One that is there already, one that others hold, and new ones beside them.
+    let (taken, theirs) = ("inventory/leaves/40.json".to_owned(), Bytes::from_static(b"theirs"));
+    store.create(&taken, &theirs)?;
+    let mixed: Vec<_> = (38..43).map(object).collect();
+    let outcomes = store.create_all(&mixed)?;
+    assert_eq!(outcomes, [Create::Won, Create::Won, Create::Lost(theirs.clone()), Create::Won, Create::Won]);
+    assert_eq!(store.get(&taken)?, Some(theirs));
+    assert_eq!(store.get(&mixed[4].0)?.as_ref(), Some(&mixed[4].1));
+    assert_eq!(store.list("inventory/leaves")?.objects.len(), 43, "something else was left");
     Ok(())
 }
 

@@ -11,7 +11,7 @@ use catalog_rules::instant::Instant;
 use catalog_rules::layout;
 use engine_rules::clock::Clock;
 
-use super::{Answer, Delete, Guard, Listing, Store, StoreError, checked};
+use super::{Answer, Create, Delete, Guard, Listing, Store, StoreError, checked};
 use crate::fs::{self, Fs, TEMPORARY_PREFIX};
 use crate::lock::{CatalogLock, LOCK_WAIT_MS, LockError};
 
@@ -127,6 +127,26 @@ impl Store for LocalStore {
             Ok(fs::Create::Exists) => Answer::Lost,
             Err(error) => Answer::Unknown(failed("create", &path)(error)),
         })
+    }
+
+    fn create_all(&self, objects: &[(String, Bytes)]) -> Result<Vec<Create>, StoreError> {
+        if objects.len() > 1 {
+            let mut files = Vec::with_capacity(objects.len());
+            for (path, bytes) in objects {
+                let path = self.path(path)?;
+                self.make_folder_of(&path).map_err(failed("create the folder of", &path))?;
+                files.push((path, bytes.as_ref()));
+            }
+            // What another one holds, and what an error left open, is looked at one by one below.
+            match fs::create_exclusive_all(self.fs.as_ref(), &files) {
+                Ok(created) if created.iter().all(|it| *it == fs::Create::Won) => {
+                    return Ok(vec![Create::Won; objects.len()]);
+                }
+                Ok(_) => {}
+                Err(error) => tracing::warn!(%error, "several objects could not be created at once"),
+            }
+        }
+        objects.iter().map(|(path, bytes)| self.create(path, bytes)).collect()
     }
 
     fn replace_once(&self, path: &str, expected: Option<&Bytes>, bytes: &Bytes) -> Result<Answer, StoreError> {
