@@ -4,12 +4,13 @@
 //! [`decode`] reads that text back, [`references`] says what an artefact refers to and [`closure`] what belongs to a
 //! dataflow.
 
+#[macro_use]
+mod class;
 pub mod canonical;
 pub mod closure;
 pub mod decode;
 pub mod fingerprint;
 pub mod model;
-mod names;
 pub mod references;
 pub mod urn;
 

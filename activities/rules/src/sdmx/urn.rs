@@ -169,46 +169,11 @@ pub fn binding_urn(dataflow: &str) -> UrnText {
 }
 
 impl Artefact {
-    /// The name of its class, as in its URN and in the canonical text.
-    #[must_use]
-    pub fn class(&self) -> &'static str {
-        match self {
-            Self::AgencyScheme(_) => "AgencyScheme",
-            Self::Codelist(_) => "Codelist",
-            Self::ConceptScheme(_) => "ConceptScheme",
-            Self::DataStructure(_) => "DataStructure",
-            Self::Dataflow(_) => "Dataflow",
-        }
-    }
-
-    /// The package of its class, as in its URN.
-    #[must_use]
-    pub fn package(&self) -> &'static str {
-        match self {
-            Self::AgencyScheme(_) => "base",
-            Self::Codelist(_) => "codelist",
-            Self::ConceptScheme(_) => "conceptscheme",
-            Self::DataStructure(_) | Self::Dataflow(_) => "datastructure",
-        }
-    }
-
-    /// What it has in common with every maintainable artefact.
-    #[must_use]
-    pub fn common(&self) -> &Maintained {
-        match self {
-            Self::AgencyScheme(a) => &a.common,
-            Self::Codelist(a) => &a.common,
-            Self::ConceptScheme(a) => &a.common,
-            Self::DataStructure(a) => &a.common,
-            Self::Dataflow(a) => &a.common,
-        }
-    }
-
     /// Its URN, at its version.
     #[must_use]
     pub fn urn(&self) -> UrnText {
         let common = self.common();
-        let (package, class) = (self.package(), self.class());
+        let (package, class) = (self.package(), self.urn_class());
         format!("{PREFIX}{package}.{class}={}:{}({})", common.maintainer, common.id, common.version)
     }
 
@@ -217,9 +182,35 @@ impl Artefact {
     pub fn is_partial(&self) -> bool {
         match self {
             Self::AgencyScheme(a) => a.is_partial,
+            Self::CategoryScheme(a) => a.is_partial,
             Self::Codelist(a) => a.is_partial,
             Self::ConceptScheme(a) => a.is_partial,
-            Self::DataStructure(_) | Self::Dataflow(_) => false,
+            Self::DataConsumerScheme(a) => a.is_partial,
+            Self::DataProviderScheme(a) => a.is_partial,
+            Self::GeoGridCodelist(a) => a.is_partial,
+            Self::GeographicCodelist(a) => a.is_partial,
+            Self::MetadataProviderScheme(a) => a.is_partial,
+            Self::OrganisationUnitScheme(a) => a.is_partial,
+            Self::AttachmentConstraint(_)
+            | Self::Categorisation(_)
+            | Self::CategorySchemeMap(_)
+            | Self::ConceptSchemeMap(_)
+            | Self::DataConstraint(_)
+            | Self::DataStructure(_)
+            | Self::Dataflow(_)
+            | Self::HierarchicalCodelist(_)
+            | Self::Hierarchy(_)
+            | Self::HierarchyAssociation(_)
+            | Self::MetadataProvisionAgreement(_)
+            | Self::MetadataSet(_)
+            | Self::MetadataStructure(_)
+            | Self::Metadataflow(_)
+            | Self::OrganisationSchemeMap(_)
+            | Self::ProvisionAgreement(_)
+            | Self::RepresentationMap(_)
+            | Self::StructureMap(_)
+            | Self::StructureSet(_)
+            | Self::ValueList(_) => false,
         }
     }
 }
