@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::model::{Artefact, Maintained, UrnText};
+use super::model::{Artefact, Maintained, URN_CLASSES, UrnText};
 
 const PREFIX: &str = "urn:sdmx:org.sdmx.infomodel.";
 
@@ -143,6 +143,14 @@ impl Urn {
     }
 }
 
+/// The package of a class of artefacts or items, as in their URNs. `None` for a class that is not known here.
+#[must_use]
+pub fn package_of(class: &str) -> Option<&'static str> {
+    let artefacts = URN_CLASSES.iter().copied();
+    let items = HOLDERS.iter().map(|(item, package, _)| (*item, *package));
+    artefacts.chain(items).find(|(known, _)| *known == class).map(|(_, package)| package)
+}
+
 /// The class of a URN, without taking it apart further: `Dataflow` of
 /// `urn:sdmx:org.sdmx.infomodel.datastructure.Dataflow=STC:DF(1.0)`. Empty when `urn` is no URN.
 #[must_use]
@@ -258,6 +266,52 @@ impl Maintained {
     }
 }
 
+/// What a version says of itself (SDMX 3.0, section 14).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VersionKind {
+    /// `1.2.0`: three parts.
+    Semantic,
+    /// `1.2.0-draft`: three parts and an extension. The artefact may still change.
+    Draft,
+    /// `1.0`: one part or two, or more than three, as before SDMX 3.0.
+    Legacy,
+    /// `1.2+.0`, `2.0.0+`, `*` or `+`: any version that fits, in a reference only.
+    Wildcard,
+}
+
+impl VersionKind {
+    /// The kind of a version. `None` for a text that is no version.
+    #[must_use]
+    pub fn of(version: &str) -> Option<Self> {
+        if version == "*" || version == "+" || version == "*+" {
+            return Some(Self::Wildcard);
+        }
+        let (numbers, extension) = match version.split_once('-') {
+            Some((numbers, extension)) => (numbers, Some(extension)),
+            None => (version, None),
+        };
+        let parts: Vec<&str> = numbers.split('.').collect();
+        let bare = |part: &&str| is_number(part.strip_suffix('+').unwrap_or(part)) || *part == "*";
+        if !parts.iter().all(bare) {
+            return None;
+        }
+        let later = parts.iter().filter(|part| part.ends_with('+') || **part == "*").count();
+        let fits = extension.is_none_or(|extension| {
+            let letters = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+            parts.len() == 3 && extension.split('.').all(|part| !part.is_empty() && part.bytes().all(letters))
+        });
+        match (fits, later) {
+            (true, 0) if extension.is_some() => Some(Self::Draft),
+            (true, 0) if parts.len() == 3 => Some(Self::Semantic),
+            (true, 0) => Some(Self::Legacy),
+            // A wildcard has all three parts, and one place where later ones fit; only `*` may stand more often.
+            (true, 1) if parts.len() == 3 => Some(Self::Wildcard),
+            (true, _) if parts.iter().all(|part| *part == "*") => Some(Self::Wildcard),
+            (true | false, _) => None,
+        }
+    }
+}
+
 /// A text that sorts as versions do: eight parts of nine digits, then `~` for a release or the extension, which sorts
 /// before it, for a draft. `1.0` gives
 /// `000000001.000000000.000000000.000000000.000000000.000000000.000000000.000000000~`.
@@ -345,6 +399,34 @@ mod tests {
         let common = Maintained { version: "1.0".to_owned(), legacy_is_final: Some(true), ..Maintained::default() };
         assert!(common.is_final());
         assert!(!Maintained { legacy_is_final: None, ..common }.is_final());
+    }
+
+    #[test]
+    fn a_version_says_what_it_is() {
+        for (version, expected) in [
+            ("1.2.0", Some(VersionKind::Semantic)),
+            ("0.1.0", Some(VersionKind::Semantic)),
+            ("1.2.0-draft", Some(VersionKind::Draft)),
+            ("1.2.0-rc.1", Some(VersionKind::Draft)),
+            ("1", Some(VersionKind::Legacy)),
+            ("1.0", Some(VersionKind::Legacy)),
+            ("1.0.0.0", Some(VersionKind::Legacy)),
+            ("1.2+.0", Some(VersionKind::Wildcard)),
+            ("2.0.0+", Some(VersionKind::Wildcard)),
+            ("1+.0.0", Some(VersionKind::Wildcard)),
+            ("2.0.0+-draft", None),
+            ("*", Some(VersionKind::Wildcard)),
+            ("+", Some(VersionKind::Wildcard)),
+            ("1.0+", None),
+            ("1+.0+.0", None),
+            ("0.1.dev1", None),
+            ("1.0-draft", None),
+            ("1.0.0-", None),
+            ("latest", None),
+            ("", None),
+        ] {
+            assert_eq!(VersionKind::of(version), expected, "{version}");
+        }
     }
 
     #[test]
