@@ -5,8 +5,10 @@
 mod items;
 mod message;
 
+use std::collections::BTreeSet;
+
 use super::finding::{Finding, FindingCode};
-use super::model::{Artefact, InternationalString, UrnText};
+use super::model::{Artefact, DataStructure, InternationalString, UrnText};
 use super::urn::VersionKind;
 use items::{Item, Rule, items};
 pub use message::message;
@@ -48,6 +50,9 @@ pub fn artefact(artefact: &Artefact) -> Vec<Finding> {
     for list in &lists {
         report.list(&list.place, &list.items, list.rule);
     }
+    if let Artefact::DataStructure(structure) = artefact {
+        report.structure(structure);
+    }
     report.found
 }
 
@@ -87,6 +92,49 @@ impl Report {
                     format!("{language:?} is no language tag: expected such as en or fr-CA; kept as it is"),
                 );
             }
+        }
+    }
+
+    /// What the parts of a data structure say of each other.
+    fn structure(&mut self, structure: &DataStructure) {
+        let dimensions = structure.dimensions.iter().map(|one| one.id.as_str());
+        let dimensions = dimensions.chain(structure.time_dimension.iter().map(|one| one.id.as_str()));
+        let dimensions: BTreeSet<&str> =
+            dimensions.chain(structure.measure_dimension.iter().map(|one| one.id.as_str())).collect();
+        let groups: BTreeSet<&str> = structure.groups.iter().flatten().map(|one| one.id.as_str()).collect();
+        let measures: BTreeSet<&str> = structure.measures.iter().map(|one| one.id.as_str()).collect();
+        for (at, group) in structure.groups.iter().flatten().enumerate() {
+            let place = format!("groups[{at}]");
+            if group.dimension_ids.is_empty() {
+                let message = format!("the group {:?} has no dimensions", group.id);
+                self.add(FindingCode::BadValue, &place, message);
+            }
+            self.among(&place, &group.dimension_ids, &dimensions, "dimension");
+        }
+        for (at, attribute) in structure.attributes.iter().enumerate() {
+            let place = format!("attributes[{at}]");
+            self.among(&place, attribute.related_dimensions.iter().flatten(), &dimensions, "dimension");
+            self.among(&place, &attribute.related_group, &groups, "group");
+            self.among(&place, &attribute.attachment_groups, &groups, "group");
+            self.among(&place, attribute.related_measures.iter().flatten(), &measures, "measure");
+        }
+        for (at, usage) in structure.metadata_attributes.iter().enumerate() {
+            let place = format!("metadata_attributes[{at}]");
+            self.among(&place, usage.related_dimensions.iter().flatten(), &dimensions, "dimension");
+            self.among(&place, &usage.related_group, &groups, "group");
+        }
+    }
+
+    fn among<'a>(
+        &mut self,
+        place: &str,
+        ids: impl IntoIterator<Item = &'a String>,
+        known: &BTreeSet<&str>,
+        kind: &str,
+    ) {
+        for id in ids.into_iter().filter(|id| !known.contains(id.as_str())) {
+            let message = format!("{id:?} is no {kind} of the structure; kept as it is");
+            self.add(FindingCode::UnknownComponent, place, message);
         }
     }
 

@@ -273,9 +273,9 @@ pub enum VersionKind {
     Semantic,
     /// `1.2.0-draft`: three parts and an extension. The artefact may still change.
     Draft,
-    /// `1.0`: one part or two, or more than three, as before SDMX 3.0.
+    /// `1.0`: numbers, as before SDMX 3.0, which has one part or two of them; SDMX 2.1 allows any.
     Legacy,
-    /// `1.2+.0`, `2.0.0+`, `*` or `+`: any version that fits, in a reference only.
+    /// `1.2+.0`, `2.0.0+` or `*`: any version that fits, in a reference only.
     Wildcard,
 }
 
@@ -283,7 +283,7 @@ impl VersionKind {
     /// The kind of a version. `None` for a text that is no version.
     #[must_use]
     pub fn of(version: &str) -> Option<Self> {
-        if version == "*" || version == "+" || version == "*+" {
+        if version == "*" {
             return Some(Self::Wildcard);
         }
         let (numbers, extension) = match version.split_once('-') {
@@ -291,25 +291,28 @@ impl VersionKind {
             None => (version, None),
         };
         let parts: Vec<&str> = numbers.split('.').collect();
-        let bare = |part: &&str| is_number(part.strip_suffix('+').unwrap_or(part)) || *part == "*";
-        if !parts.iter().all(bare) {
+        if extension.is_none() && parts.iter().all(|part| is_number(part)) {
+            let is_semantic = parts.len() == 3 && parts.iter().all(|part| is_plain_number(part));
+            return Some(if is_semantic { Self::Semantic } else { Self::Legacy });
+        }
+        let later: Vec<bool> = parts.iter().map(|part| part.ends_with('+')).collect();
+        if !parts.iter().all(|part| is_plain_number(part.strip_suffix('+').unwrap_or(part))) {
             return None;
         }
-        let later = parts.iter().filter(|part| part.ends_with('+') || **part == "*").count();
-        let fits = extension.is_none_or(|extension| {
-            let letters = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-            parts.len() == 3 && extension.split('.').all(|part| !part.is_empty() && part.bytes().all(letters))
-        });
-        match (fits, later) {
-            (true, 0) if extension.is_some() => Some(Self::Draft),
-            (true, 0) if parts.len() == 3 => Some(Self::Semantic),
-            (true, 0) => Some(Self::Legacy),
-            // A wildcard has all three parts, and one place where later ones fit; only `*` may stand more often.
-            (true, 1) if parts.len() == 3 => Some(Self::Wildcard),
-            (true, _) if parts.iter().all(|part| *part == "*") => Some(Self::Wildcard),
-            (true | false, _) => None,
+        let letters = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        let is_word = |part: &str| !part.is_empty() && part.bytes().all(letters);
+        match (later.as_slice(), extension) {
+            ([false, false, false], Some(extension)) => extension.split('.').all(is_word).then_some(Self::Draft),
+            // Where later ones fit: in one part, or in the first and the last.
+            ([true, false, _] | [false, true, false] | [false, false, true], None) => Some(Self::Wildcard),
+            _ => None,
         }
     }
+}
+
+/// A number without zeros before it.
+fn is_plain_number(text: &str) -> bool {
+    is_number(text) && (text == "0" || !text.starts_with('0'))
 }
 
 /// A text that sorts as versions do: eight parts of nine digits, then `~` for a release or the extension, which sorts
@@ -411,12 +414,14 @@ mod tests {
             ("1", Some(VersionKind::Legacy)),
             ("1.0", Some(VersionKind::Legacy)),
             ("1.0.0.0", Some(VersionKind::Legacy)),
+            ("01.0.0", Some(VersionKind::Legacy)),
             ("1.2+.0", Some(VersionKind::Wildcard)),
             ("2.0.0+", Some(VersionKind::Wildcard)),
             ("1+.0.0", Some(VersionKind::Wildcard)),
             ("2.0.0+-draft", None),
             ("*", Some(VersionKind::Wildcard)),
-            ("+", Some(VersionKind::Wildcard)),
+            ("1+.0.0+", Some(VersionKind::Wildcard)),
+            ("+", None),
             ("1.0+", None),
             ("1+.0+.0", None),
             ("0.1.dev1", None),

@@ -165,13 +165,17 @@ pub(super) fn artefacts(context: &mut Context, node: Node) -> Vec<Artefact> {
         }
         "StructureMap" | "structureMaps" => made.push(mapping::structure_map(context, common, &mut node)),
         "StructureSet" => mapping::structure_set(context, common, &mut node, &mut made),
-        "ValueList" | "valueLists" | "valuelists" => made.push(items::value_list(context, common, &mut node)),
+        "ValueList" | "valueLists" | "valuelists" => made.push(items::value_list(common, &mut node)),
         other => {
             // The caller asks only for classes that the model holds.
             let message = format!("artefacts of the class {other} are not in the model, and it is left out");
             context.find_at(&node, FindingCode::UnsupportedClass, message);
             return Vec::new();
         }
+    }
+    // Of a class that is never partial, this says nothing.
+    if node.peek("isPartial") == Some("false") {
+        let _ = node.attribute("isPartial");
     }
     context.done(node);
     made

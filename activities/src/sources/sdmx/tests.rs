@@ -1,3 +1,4 @@
-use super::*;
-
+mod fixtures;
+mod fuzz;
+mod table;
 mod vectors;

@@ -87,9 +87,7 @@ pub(super) fn items(artefact: &Artefact) -> Vec<List<'_>> {
         Artefact::DataProviderScheme(a) => list("providers", Rule::Id, named!(a.providers)),
         Artefact::MetadataProviderScheme(a) => list("providers", Rule::Id, named!(a.providers)),
         Artefact::DataConsumerScheme(a) => list("consumers", Rule::Id, named!(a.consumers)),
-        Artefact::OrganisationUnitScheme(a) => {
-            list("organisation_units", Rule::Id, with_parent!(a.organisation_units))
-        }
+        Artefact::OrganisationUnitScheme(a) => list("organisation_units", Rule::Id, with_parent!(a.organisation_units)),
         Artefact::Codelist(a) => list("codes", Rule::Id, with_parent!(a.codes)),
         Artefact::GeographicCodelist(a) => list("codes", Rule::Id, with_parent!(a.codes)),
         Artefact::GeoGridCodelist(a) => list("codes", Rule::Id, with_parent!(a.codes)),

@@ -165,7 +165,8 @@ impl<'a> Message<'a> {
             let components = components(structure);
             let mut told = BTreeSet::new();
             let mut check = |place: String, id: &str, values: &mut dyn Iterator<Item = &str>| {
-                let unknown = |code, message: String| Finding { code, urn: artefact.urn(), place: place.clone(), message };
+                let unknown =
+                    |code, message: String| Finding { code, urn: artefact.urn(), place: place.clone(), message };
                 // A nested id is a metadata attribute's; the structure that it belongs to is another one.
                 let Some(representation) = components.get(id) else {
                     if !structure.metadata_attributes.iter().any(|usage| usage.id == id) && told.insert(id.to_owned()) {

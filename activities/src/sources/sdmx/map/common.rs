@@ -184,7 +184,7 @@ fn addresses(context: &mut Context, node: &mut Node, id: &str) -> (Option<String
                 compare_urn(context, &link, id, urn.trim());
             }
             // Where a service has the artefact is not part of it.
-            for name in ["type", "hreflang", "title", "titles"] {
+            for name in ["uri", "type", "hreflang", "title", "titles"] {
                 let _ = (link.attribute(name), link.child(name));
             }
             context.done(link);
@@ -212,7 +212,8 @@ fn compare_urn(context: &mut Context, at: &Node, id: &str, given: &str) {
         // In JSON the URN is known only when the artefact has ended, which is when this is asked.
         context.urn.is_empty() || context.urn == given
     } else {
-        given.ends_with(&format!(".{id}"))
+        // An agency's own URN may be its id alone.
+        given.strip_suffix(id).is_some_and(|before| before.ends_with(['.', '=']))
     };
     if !is_own {
         let own = if id.is_empty() { context.urn.clone() } else { format!("…{id}") };
@@ -368,7 +369,7 @@ pub(super) fn values(context: &mut Context, node: &mut Node, names: &str, class:
     let enumeration = reference(context, &mut node, "Enumeration|enumeration", class);
     let enumeration_format =
         node.child("EnumerationFormat|enumerationFormat").map(|node| facet(context, node, Defaults::CODED));
-    let format = node.child("TextFormat|format").map(|node| facet(context, node, defaults));
+    let format = node.child("TextFormat|format|textFormat").map(|node| facet(context, node, defaults));
     let (min_occurs, max_occurs) = occurs(context, &mut node);
     let representation = match (enumeration, format) {
         (Some(urn), format) => {

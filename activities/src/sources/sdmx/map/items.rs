@@ -93,11 +93,7 @@ pub(super) fn geo_grid_codelist(context: &mut Context, common: Maintained, node:
     })
 }
 
-pub(super) fn value_list(context: &mut Context, common: Maintained, node: &mut Node) -> Artefact {
-    // A value list is never partial: the attribute is left for the report unless it says so.
-    if node.peek("isPartial") == Some("false") {
-        let _ = context.flag(node, "isPartial");
-    }
+pub(super) fn value_list(common: Maintained, node: &mut Node) -> Artefact {
     Artefact::ValueList(ValueList { common, items: items!(node, ValueItem) })
 }
 

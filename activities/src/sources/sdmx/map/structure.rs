@@ -56,10 +56,9 @@ fn dimension_list(context: &mut Context, mut node: Node, structure: &mut DataStr
         structure.dimension_descriptor_links,
     ) = descriptor(context, &mut node, "DimensionDescriptor");
     // SDMX 2.1 has the measure dimension among the others; positions count through.
-    let mut place = 0;
+    let mut last = i64::MIN;
     for mut child in node.children("Dimension|dimensions|MeasureDimension") {
-        place += 1;
-        position(context, &mut child, place);
+        position(context, &mut child, &mut last);
         if child.name == "MeasureDimension" {
             structure.measure_dimension = Some(measure_dimension(context, child));
         } else {
@@ -67,7 +66,7 @@ fn dimension_list(context: &mut Context, mut node: Node, structure: &mut DataStr
         }
     }
     for mut child in node.children("TimeDimension|timeDimension|timeDimensions") {
-        position(context, &mut child, place + 1);
+        position(context, &mut child, &mut last);
         if structure.time_dimension.is_some() {
             let message = "a second time dimension; left out".to_owned();
             context.find_at(&child, FindingCode::NotRepresented, message);
@@ -79,13 +78,14 @@ fn dimension_list(context: &mut Context, mut node: Node, structure: &mut DataStr
 }
 
 /// A position that is given only says again what the order says.
-fn position(context: &mut Context, node: &mut Node, place: i64) {
-    let first = i64::from(!context.dialect.is_json());
-    let expected = place - 1 + first;
-    if let Some(given) = context.integer(node, "position").filter(|given| *given != expected) {
-        let message = format!("the position {given} is not the place in the message, {expected}; the order counts");
+fn position(context: &mut Context, node: &mut Node, last: &mut i64) {
+    let Some(given) = context.integer(node, "position") else { return };
+    if given <= *last {
+        let message =
+            format!("the position {given} comes after {last} in the message; the order of the message counts");
         context.find_at(node, FindingCode::BadValue, message);
     }
+    *last = (*last).max(given);
 }
 
 /// A component as far as all have it: without an id, it has its concept's.
