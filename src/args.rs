@@ -1,8 +1,11 @@
 //! The command line.
 
+mod sdmx;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+pub use sdmx::{Inspect, Sdmx};
 
 /// Runs the publish, release and garbage-collection jobs of a sharded catalog, and never loses its place.
 #[derive(Debug, Parser)]
@@ -59,6 +62,9 @@ pub enum Command {
     /// The editions on this disk
     #[command(subcommand)]
     Edition(Edition),
+    /// SDMX messages: what a file holds, and what is wrong with it
+    #[command(subcommand)]
+    Sdmx(Sdmx),
     /// Print the completions for a shell
     Completions {
         /// The shell

@@ -101,7 +101,16 @@ impl<'a> Delivery<'a> {
                 message: format!("{without} texts have no language (a name without names); their language is _default"),
             });
         }
-        for artefact in made {
+        for mut artefact in made {
+            let has_none = matches!(
+                artefact,
+                Artefact::AttachmentConstraint(_) | Artefact::HierarchicalCodelist(_) | Artefact::StructureSet(_)
+            );
+            if has_none && !artefact.common().links.is_empty() {
+                let message = "links have no place in the model for this class and are left out".to_owned();
+                self.context.find(FindingCode::NotRepresented, "links".to_owned(), message);
+                artefact.common_mut().links.clear();
+            }
             self.deliver(artefact);
         }
         self.context.urn.clear();

@@ -135,7 +135,7 @@ fn a_data_structure_is_held_to_its_own_components() {
 /// A codelist, a structure over it, a flow, and what is said of them.
 fn product(constraint: DataConstraint, extra: Vec<Artefact>) -> Vec<Finding> {
     let enumerated = Representation::Enumerated("urn:sdmx:org.sdmx.infomodel.codelist.Codelist=STC:CL(1.0)".to_owned());
-    let free = Representation::Text(Box::new(Facet::default()));
+    let free = Representation::Text(Box::<Facet>::default());
     let dimension = |id: &str, representation: &Representation| Dimension {
         id: id.to_owned(),
         representation: Some(representation.clone()),

@@ -2,6 +2,9 @@
 
 use std::hash::{BuildHasher as _, RandomState};
 
+use catalog_rules::sdmx::canonical::canonical_text;
+use catalog_rules::sdmx::decode::decode;
+
 use super::super::read_message;
 use super::table::files;
 use crate::shared::shared;
@@ -107,7 +110,14 @@ fn broken(bytes: usize) {
                 }
             }
             match read_message(&changed[..]) {
-                Ok(_) => read += 1,
+                Ok(message) => {
+                    read += 1;
+                    // Whatever was read has a text, and the text gives it back.
+                    for artefact in message.artefacts {
+                        let text = canonical_text(&artefact).unwrap();
+                        assert_eq!(decode(&text).unwrap(), artefact);
+                    }
+                }
                 Err(_) => refused += 1,
             }
         }
