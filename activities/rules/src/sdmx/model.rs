@@ -86,6 +86,18 @@ macro_rules! artefacts {
                 match self { $( Self::$class(artefact) => &mut artefact.common ),+ }
             }
 
+            /// Whether its class has [`Maintained::legacy_is_final`].
+            #[must_use]
+            pub fn has_legacy_is_final(&self) -> bool {
+                !self.lacks().contains(&"legacy_is_final")
+            }
+
+            /// Whether its class has [`Maintained::links`].
+            #[must_use]
+            pub fn has_links(&self) -> bool {
+                !self.lacks().contains(&"links")
+            }
+
             /// The fields of [`Maintained`] that its class does not have.
             pub(in crate::sdmx) fn lacks(&self) -> &'static [&'static str] {
                 match self { $( Self::$class(_) => <$class as Maintainable>::LACKS ),+ }

@@ -102,18 +102,29 @@ impl<'a> Delivery<'a> {
             });
         }
         for mut artefact in made {
-            let has_none = matches!(
-                artefact,
-                Artefact::AttachmentConstraint(_) | Artefact::HierarchicalCodelist(_) | Artefact::StructureSet(_)
-            );
-            if has_none && !artefact.common().links.is_empty() {
-                let message = "links have no place in the model for this class and are left out".to_owned();
-                self.context.find(FindingCode::NotRepresented, "links".to_owned(), message);
-                artefact.common_mut().links.clear();
-            }
+            self.drop_what_the_class_lacks(&mut artefact);
             self.deliver(artefact);
         }
         self.context.urn.clear();
+    }
+
+    /// The model has some fields in most classes and not in all.
+    fn drop_what_the_class_lacks(&mut self, artefact: &mut Artefact) {
+        let (has_links, has_final) = (artefact.has_links(), artefact.has_legacy_is_final());
+        let common = artefact.common_mut();
+        let links = if has_links { Vec::new() } else { std::mem::take(&mut common.links) };
+        let is_final = if has_final { None } else { common.legacy_is_final.take() };
+        let mut tell = |what: &str| {
+            let message = format!("{what} has no place in the model for this class and is left out");
+            self.context.find(FindingCode::NotRepresented, what.to_owned(), message);
+        };
+        if !links.is_empty() {
+            tell("links");
+        }
+        // That it is not final is what SDMX 2.1 says of any that does not say.
+        if is_final == Some(true) {
+            tell("isFinal");
+        }
     }
 
     /// Reports an artefact of a class that the model does not have.
@@ -158,6 +169,13 @@ impl<'a> Delivery<'a> {
         if let Artefact::DataStructure(structure) = artefact {
             for one in structure.dimensions.iter_mut().filter(|one| one.representation.is_none()) {
                 one.representation = of(one.concept.as_ref());
+            }
+            // Without a format of its own, a time dimension has none yet (see `map::structure`).
+            if let Some(one) = structure.time_dimension.as_mut().filter(|one| one.representation.data_type.is_none()) {
+                one.representation = match of(one.concept.as_ref()) {
+                    Some(Representation::Text(facet)) => *facet,
+                    Some(Representation::Enumerated(_)) | None => map::time_format(),
+                };
             }
             for one in structure.attributes.iter_mut().filter(|one| one.representation.is_none()) {
                 one.representation = of(one.concept.as_ref());

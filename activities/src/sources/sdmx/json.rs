@@ -237,6 +237,14 @@ struct Value<'s, 'k, 'a, 'd> {
 }
 
 impl Value<'_, '_, '_, '_> {
+    /// A number or a flag. Only of a `value` does it matter that it is none of a text.
+    fn literal<E: serde::de::Error>(self, value: String) -> Result<(), E> {
+        if self.key == "value" {
+            self.into.literals.push("value");
+        }
+        self.scalar(value)
+    }
+
     fn scalar<E: serde::de::Error>(self, value: String) -> Result<(), E> {
         let bytes = self.key.len() + value.len() + 48;
         if value.len() > EVENT_BYTES {
@@ -277,19 +285,19 @@ impl<'de> Visitor<'de> for Value<'_, '_, '_, '_> {
     }
 
     fn visit_bool<E: serde::de::Error>(self, value: bool) -> Result<(), E> {
-        self.scalar(value.to_string())
+        self.literal(value.to_string())
     }
 
     fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<(), E> {
-        self.scalar(value.to_string())
+        self.literal(value.to_string())
     }
 
     fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<(), E> {
-        self.scalar(value.to_string())
+        self.literal(value.to_string())
     }
 
     fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<(), E> {
-        self.scalar(value.to_string())
+        self.literal(value.to_string())
     }
 
     fn visit_unit<E: serde::de::Error>(self) -> Result<(), E> {

@@ -14,6 +14,7 @@ use catalog_rules::sdmx::model::Artefact;
 
 use super::context::Context;
 use super::node::{Fold, Folded, Node, is_one_of};
+pub(super) use structure::time_format;
 
 /// The classes of artefacts by their element in XML and their key in JSON, with package and class of their URN, and
 /// whether the model has them. SDMX 2.1's content constraint is a data constraint.

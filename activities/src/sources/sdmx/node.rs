@@ -21,6 +21,8 @@ pub(super) struct Node {
     pub attributes: Vec<(String, String)>,
     pub children: Vec<Node>,
     pub text: String,
+    /// The keys of those attributes that are no strings in JSON: numbers and flags.
+    pub literals: Vec<&'static str>,
     /// The items among the children, already in the model.
     pub items: Vec<Folded>,
     /// How many bytes the tree holds, beside its items.

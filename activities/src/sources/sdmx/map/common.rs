@@ -41,7 +41,8 @@ pub(super) fn maintained(context: &mut Context, node: &mut Node) -> Maintained {
         None => {
             let default = default_version(&node.name);
             // Organisation schemes have no version of their own from 3.0 on.
-            let has_none = node.name.ends_with("Scheme") && is_organisation(&node.name);
+            let class = super::class(&node.name).map_or("", |(_, class, _)| class);
+            let has_none = ORGANISATIONS.contains(&class);
             if context.dialect != Dialect::Ml21 && !has_none {
                 let message = format!("the message gives no version; {default} is assumed, as SDMX 2.1 has it");
                 context.find_at(node, FindingCode::Assumed, message);
@@ -72,22 +73,13 @@ pub(super) fn maintained(context: &mut Context, node: &mut Node) -> Maintained {
     }
 }
 
-fn is_organisation(name: &str) -> bool {
-    ["Agency", "Data", "Metadata", "OrganisationUnit"].iter().any(|kind| name.starts_with(kind))
-}
+const ORGANISATIONS: [&str; 5] =
+    ["AgencyScheme", "DataConsumerScheme", "DataProviderScheme", "MetadataProviderScheme", "OrganisationUnitScheme"];
 
 /// SDMX 2.1's `isFinal`, where it says something else than the version does.
 fn is_final(context: &mut Context, node: &mut Node, version: &str) -> Option<bool> {
     let is_final = context.flag(node, "isFinal")?;
-    let has_none = is_organisation(&node.name) && node.name.ends_with("Scheme")
-        || ["Hierarchy", "ValueList"].contains(&node.name.as_str())
-        || node.name.ends_with("Map");
-    let follows = is_final == (Stability::of(version) == Stability::Semantic);
-    if has_none && is_final && !follows {
-        let message = "the model does not keep isFinal=\"true\" for this class; left out".to_owned();
-        context.find_at(node, FindingCode::NotRepresented, message);
-    }
-    (!follows && !has_none).then_some(is_final)
+    (is_final != (Stability::of(version) == Stability::Semantic)).then_some(is_final)
 }
 
 /// Takes a text in languages: in XML one element a language, in JSON an object, or one text without its language.

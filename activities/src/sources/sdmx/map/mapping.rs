@@ -7,6 +7,8 @@ use catalog_rules::sdmx::model::{
     RepresentationMapping, ResolvePeriod, SourceValue, StructureMap, StructureSet, ToValueType, UrnText,
 };
 
+use catalog_rules::sdmx::urn::Urn;
+
 use super::super::context::Context;
 use super::super::node::{Node, items};
 use super::common::{
@@ -145,8 +147,12 @@ fn component_map(context: &mut Context, mut node: Node) -> ComponentMap {
     if let Some(mut mapping) = node.child("RepresentationMapping") {
         if let Some(urn) = reference(context, &mut mapping, "CodelistMap", "RepresentationMap") {
             // A codelist map is a representation map of its own here.
-            map.representation_map =
-                Some(urn.replacen("structuremapping.CodelistMap=", "structuremapping.RepresentationMap=", 1));
+            let parsed = urn.parse::<Urn>().ok().filter(|urn| urn.class == "CodelistMap");
+            let renamed = parsed.map(|urn| {
+                let (package, class) = ("structuremapping".to_owned(), "RepresentationMap".to_owned());
+                Urn { package, class, ..urn }.to_string()
+            });
+            map.representation_map = Some(renamed.unwrap_or(urn));
         }
         let defaults = Defaults::multilingual(context);
         map.to_text_format = mapping.child("ToTextFormat").map(|node| facet(context, node, defaults));

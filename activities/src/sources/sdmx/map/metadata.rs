@@ -161,37 +161,54 @@ pub(super) fn set(context: &mut Context, common: Maintained, node: &mut Node) ->
 
 fn reported(context: &mut Context, node: &mut Node) -> Vec<ReportedAttribute> {
     let nodes = node.children("Attribute|attributes");
-    nodes.into_iter().map(|node| reported_attribute(context, node)).collect()
+    nodes.into_iter().flat_map(|node| reported_attribute(context, node)).collect()
 }
 
-fn reported_attribute(context: &mut Context, mut node: Node) -> ReportedAttribute {
+/// An attribute as it is reported. SDMX-ML gives several values within one attribute, which the model has beside each
+/// other.
+fn reported_attribute(context: &mut Context, mut node: Node) -> Vec<ReportedAttribute> {
     let id = context.word(&mut node, "id").unwrap_or_default();
-    let texts = languages(context, &mut node, "Text|texts|names", "text");
-    let mut values = context.texts(&mut node, "Value|value");
-    if values.len() > 1 {
-        let message = format!("{} values of {id:?}; the model holds the first", values.len());
-        context.find_at(&node, FindingCode::NotRepresented, message);
-    }
-    let value = if texts.is_empty() {
-        (!values.is_empty()).then(|| ReportedValue::Text(values.swap_remove(0)))
-    } else {
-        Some(ReportedValue::Languages(texts))
-    };
+    let texts = languages(context, &mut node, "Text|texts", "text");
+    let is_literal = node.literals.contains(&"value");
+    let mut values = Vec::new();
     // In JSON a value may be an object of language to text.
-    let value = value.or_else(|| {
-        node.child("value").map(|mut child| {
-            let texts: InternationalString = std::mem::take(&mut child.attributes).into_iter().collect();
-            context.done(child);
-            ReportedValue::Languages(texts)
-        })
-    });
-    let made = ReportedAttribute {
-        id,
-        value,
+    for mut child in node.children("value") {
+        let texts: InternationalString = std::mem::take(&mut child.attributes).into_iter().collect();
+        let text = std::mem::take(&mut child.text);
+        values.push(if texts.is_empty() { ReportedValue::Text(text) } else { ReportedValue::Languages(texts) });
+        context.done(child);
+    }
+    let single = context.texts(&mut node, "Value|value");
+    values.extend(single.into_iter().map(|text| if is_literal { literal(text) } else { ReportedValue::Text(text) }));
+    if !texts.is_empty() {
+        values.push(ReportedValue::Languages(texts));
+    }
+    let mut values = values.into_iter();
+    let mut made = vec![ReportedAttribute {
+        value: values.next(),
         children: reported(context, &mut node),
         annotations: annotations(context, &mut node),
         uri: context.text(&mut node, "uri"),
-    };
+        id: id.clone(),
+    }];
+    made.extend(values.map(|value| ReportedAttribute {
+        id: id.clone(),
+        value: Some(value),
+        ..ReportedAttribute::default()
+    }));
     context.done(node);
     made
+}
+
+/// A number or a flag of JSON.
+fn literal(text: String) -> ReportedValue {
+    match text.as_str() {
+        "true" => ReportedValue::Flag(true),
+        "false" => ReportedValue::Flag(false),
+        number => match (number.parse::<i64>(), number.parse::<f64>()) {
+            (Ok(number), _) => ReportedValue::Integer(number),
+            (Err(_), Ok(number)) if number.is_finite() => ReportedValue::Number(number),
+            (Err(_), Ok(_) | Err(_)) => ReportedValue::Text(text),
+        },
+    }
 }

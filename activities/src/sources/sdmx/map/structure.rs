@@ -142,15 +142,11 @@ fn measure_dimension(context: &mut Context, mut node: Node) -> MeasureDimension 
 }
 
 fn time_dimension(context: &mut Context, mut node: Node) -> TimeDimension {
-    let Component { mut own, concept, concept_role } = component(context, &mut node);
-    // The id is fixed.
-    if own.id != "TIME_PERIOD" {
-        if node.peek("id").is_some() {
-            let message = format!("the id of a time dimension is TIME_PERIOD, not {:?}; kept as it is", own.id);
-            context.find_at(&node, FindingCode::BadId, message);
-        } else {
-            "TIME_PERIOD".clone_into(&mut own.id);
-        }
+    let id = node.peek("id").map_or("TIME_PERIOD", str::trim).to_owned();
+    let Component { own, concept, concept_role } = component(context, &mut node);
+    if id != "TIME_PERIOD" {
+        let message = format!("the id of a time dimension is TIME_PERIOD, not {id:?}; kept as it is");
+        context.find_at(&node, FindingCode::BadId, message);
     }
     if !concept_role.is_empty() {
         let message = "the role of a time dimension has no place in the model and is left out".to_owned();
@@ -164,10 +160,11 @@ fn time_dimension(context: &mut Context, mut node: Node) -> TimeDimension {
             context.find_at(&node, FindingCode::NotRepresented, message);
             time_format()
         }
-        None => time_format(),
+        // Its concept's, when all concepts are known.
+        None => Facet::default(),
     };
     context.done(node);
-    TimeDimension { id: own.id, concept, representation, annotations: own.annotations, uri: own.uri, links: own.links }
+    TimeDimension { id, concept, representation, annotations: own.annotations, uri: own.uri, links: own.links }
 }
 
 /// What the values of a time dimension are where the message does not say.
@@ -353,6 +350,10 @@ fn measure_list(context: &mut Context, mut node: Node, structure: &mut DataStruc
 }
 
 fn measure(context: &mut Context, mut node: Node) -> Measure {
+    // SDMX 2.1 fixes the id of its one measure.
+    if node.name == "PrimaryMeasure" && node.peek("id").is_none() {
+        node.attributes.push(("id".to_owned(), "OBS_VALUE".to_owned()));
+    }
     let Component { own, concept, concept_role } = component(context, &mut node);
     let defaults = Defaults::component(context);
     let values = values(context, &mut node, LOCAL, "Codelist", defaults);

@@ -284,3 +284,107 @@ fn a_reader_that_fails_is_an_error_of_reading() {
         assert_eq!(error.code(), "sdmx.io", "{error}");
     }
 }
+
+#[test]
+fn reported_values_keep_their_kind() {
+    let json = read(
+        "{\"data\": {\"metadataSets\": [{\"id\": \"M\", \"agencyID\": \"STC\", \"version\": \"1.0\", \"names\": {\"en\": \"m\"}, \
+         \"metadataflow\": \"urn:sdmx:org.sdmx.infomodel.metadatastructure.Metadataflow=STC:F(*)\", \"attributes\": [\
+         {\"id\": \"A\", \"value\": 1}, {\"id\": \"B\", \"value\": 1.5}, {\"id\": \"C\", \"value\": true}, {\"id\": \"D\", \"value\": \"1\"}, \
+         {\"id\": \"E\", \"value\": {\"en\": \"e\"}}, {\"id\": \"F\", \"attributes\": [{\"id\": \"G\", \"value\": \"g\"}]}]}]}}",
+    );
+    assert_eq!(codes(&json), []);
+    let text = canonical_text(only(&json)).unwrap();
+    for value in ["\"value\":1}", "\"value\":1.5}", "\"value\":true}", "\"value\":\"1\"}", "\"value\":{\"en\":\"e\"}}"]
+    {
+        assert!(text.contains(value), "{value}: {text}");
+    }
+    let xml = read(
+        "<m:GenericMetadata xmlns:m=\"http://www.sdmx.org/resources/sdmxml/schemas/v3_0/message\" xmlns:g=\"g\" xmlns:c=\"c\">\
+         <m:MetadataSet id=\"M\" agencyID=\"STC\" version=\"1.0\"><c:Name>m</c:Name>\
+         <g:Metadataflow>urn:sdmx:org.sdmx.infomodel.metadatastructure.Metadataflow=STC:F(*)</g:Metadataflow>\
+         <g:Attribute id=\"A\"><g:Value>1</g:Value><g:Value>2</g:Value><g:Attribute id=\"B\"><c:Text>b</c:Text></g:Attribute></g:Attribute>\
+         </m:MetadataSet></m:GenericMetadata>",
+    );
+    assert_eq!(codes(&xml), []);
+    let Artefact::MetadataSet(set) = only(&xml) else { panic!() };
+    let told: Vec<_> = set.attributes.iter().map(|one| (one.id.as_str(), one.children.len())).collect();
+    assert_eq!(told, [("A", 1), ("A", 0)]);
+}
+
+#[test]
+fn a_time_dimension_has_a_format_whatever_the_message_says() {
+    let structure = |time: &str| {
+        ml30(&format!(
+            "<s:DataStructures><s:DataStructure id=\"DSD\" agencyID=\"STC\" version=\"1.0\"><c:Name>d</c:Name>\
+             <s:DataStructureComponents><s:DimensionList><s:TimeDimension{time}</s:TimeDimension></s:DimensionList>\
+             </s:DataStructureComponents></s:DataStructure></s:DataStructures>\
+             <s:ConceptSchemes><s:ConceptScheme id=\"CS\" agencyID=\"STC\" version=\"1.0\"><c:Name>c</c:Name>\
+             <s:Concept id=\"T\"><c:Name>t</c:Name><s:CoreRepresentation><s:TextFormat textType=\"GregorianYear\" \
+             isMultiLingual=\"false\"/></s:CoreRepresentation></s:Concept></s:ConceptScheme></s:ConceptSchemes>"
+        ))
+    };
+    let concept =
+        "<s:ConceptIdentity>urn:sdmx:org.sdmx.infomodel.conceptscheme.Concept=STC:CS(1.0).T</s:ConceptIdentity>";
+    for (time, id, data_type) in [
+        (">".to_owned(), "TIME_PERIOD", "ObservationalTimePeriod"),
+        (format!(">{concept}"), "TIME_PERIOD", "GregorianYear"),
+        (
+            format!(" id=\"TIME\">{concept}<s:LocalRepresentation><s:TextFormat/></s:LocalRepresentation>"),
+            "TIME",
+            "ObservationalTimePeriod",
+        ),
+    ] {
+        let message = read(&structure(&time));
+        let Some(Artefact::DataStructure(structure)) = message.artefacts.last() else { panic!() };
+        let found = structure.time_dimension.as_ref().unwrap();
+        assert_eq!((found.id.as_str(), found.representation.data_type.as_deref()), (id, Some(data_type)), "{time}");
+        assert_eq!(codes(&message).iter().any(|(code, _)| *code == "bad_id"), id == "TIME", "{time}");
+    }
+}
+
+#[test]
+fn maps_and_sets_of_sdmx_2_1_become_artefacts_of_their_own() {
+    let reference =
+        |id: &str, class: &str| format!("<Ref id=\"{id}\" agencyID=\"STC\" version=\"1.0\" class=\"{class}\"/>");
+    let ends = |class: &str| {
+        let (source, target) = (reference("A", class), reference("B", class));
+        format!("<c:Name>n</c:Name><s:Source>{source}</s:Source><s:Target>{target}</s:Target>")
+    };
+    let item = "<s:Source><Ref id=\"X\"/></s:Source><s:Target><Ref id=\"Y\"/></s:Target>";
+    let message = read(&ML21.replace("s:Codelists>", "s:StructureSets>").replace("<s:Codelist ", "<s:StructureSet ").replace(
+        "</s:Codelist>",
+        "</s:StructureSet>",
+    ).replace("<s:Code id=\"A\"><c:Name xml:lang=\"en\">a</c:Name></s:Code>", &format!(
+        "<s:RelatedStructure><s:DataStructure>{}</s:DataStructure></s:RelatedStructure>\
+         <s:StructureMap id=\"SM\" isExtension=\"true\">{}<s:ComponentMap>{item}<s:RepresentationMapping><s:CodelistMap>\
+         <Ref id=\"CM\" agencyID=\"STC\" version=\"1.0\" class=\"CodelistMap\" package=\"mapping\"/></s:CodelistMap></s:RepresentationMapping></s:ComponentMap></s:StructureMap>\
+         <s:CodelistMap id=\"CM\">{}<s:CodeMap>{item}</s:CodeMap></s:CodelistMap>\
+         <s:ConceptSchemeMap id=\"CSM\">{}<s:ConceptMap>{item}</s:ConceptMap></s:ConceptSchemeMap>\
+         <s:CategorySchemeMap id=\"CAM\">{}<s:CategoryMap>{item}</s:CategoryMap></s:CategorySchemeMap>\
+         <s:OrganisationSchemeMap id=\"OSM\">{}<s:OrganisationMap>{item}</s:OrganisationMap></s:OrganisationSchemeMap>",
+        reference("D", "DataStructure"), ends("DataStructure"), ends("Codelist"), ends("ConceptScheme"), ends("CategoryScheme"), ends("AgencyScheme"),
+    )).replace("<s:Code id=\"B\"><c:Name xml:lang=\"en\">b</c:Name><s:Parent><Ref id=\"A\"/></s:Parent></s:Code>", ""));
+    let classes: Vec<&str> = message.artefacts.iter().map(Artefact::class).collect();
+    assert_eq!(
+        classes,
+        [
+            "StructureMap",
+            "RepresentationMap",
+            "ConceptSchemeMap",
+            "CategorySchemeMap",
+            "OrganisationSchemeMap",
+            "StructureSet"
+        ]
+    );
+    let told: Vec<_> = codes(&message).into_iter().filter(|(code, _)| *code != "unresolved_reference").collect();
+    assert_eq!(told, []);
+    let Some(Artefact::StructureSet(set)) = message.artefacts.last() else { panic!() };
+    assert_eq!(set.maps.len(), 5);
+    assert_eq!(set.maps[1], "urn:sdmx:org.sdmx.infomodel.structuremapping.RepresentationMap=STC:CM(1.0)");
+    let Artefact::StructureMap(map) = &message.artefacts[0] else { panic!() };
+    assert_eq!(map.maps[0].representation_map.as_ref(), Some(&set.maps[1]));
+    assert!(map.is_extension);
+    let text = canonical_text(&message.artefacts[2]).unwrap();
+    assert!(text.contains("\"source_id\":\"X\",\"target_id\":\"Y\""), "{text}");
+}
