@@ -1,4 +1,5 @@
 mod fixtures;
 mod fuzz;
+mod large;
 mod table;
 mod vectors;
