@@ -11,6 +11,7 @@
 //! those of concepts that may come later in a message. What is larger is refused by name.
 
 mod context;
+pub mod csv;
 mod delivery;
 mod error;
 mod input;

@@ -1,5 +1,5 @@
 mod fixtures;
 mod fuzz;
 mod large;
-mod table;
+pub(super) mod table;
 mod vectors;

@@ -10,7 +10,7 @@ use super::super::read_message;
 use crate::shared::shared;
 
 /// Every file beneath a folder, in the order of its path.
-pub(super) fn files(folder: &Path) -> Vec<PathBuf> {
+pub(in crate::sources::sdmx) fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut entries: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     entries.sort();
