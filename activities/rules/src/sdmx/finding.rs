@@ -108,9 +108,20 @@ impl Findings {
     /// How many are kept: more than a person reads, and few enough to hold.
     pub const LIMIT: usize = 10_000;
 
-    /// Takes a finding.
-    pub fn add(&mut self, finding: Finding) {
+    /// How long each text of a finding may be, in bytes: names of a message may be as long as it likes.
+    pub const TEXT_BYTES: usize = 1_000;
+
+    /// Takes a finding. What is longer than [`Self::TEXT_BYTES`] is cut.
+    pub fn add(&mut self, mut finding: Finding) {
         if self.kept.len() < Self::LIMIT {
+            for text in [&mut finding.urn, &mut finding.place, &mut finding.message] {
+                if text.len() > Self::TEXT_BYTES {
+                    let end = (0..=Self::TEXT_BYTES).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
+                    text.truncate(end);
+                    text.push('…');
+                    text.shrink_to_fit();
+                }
+            }
             self.kept.push(finding);
         } else {
             self.more += 1;
@@ -176,5 +187,8 @@ mod tests {
         assert_eq!((found[0].urn.as_str(), found[Findings::LIMIT - 1].urn.as_str()), ("", "urn:x"));
         let last = found.last().unwrap();
         assert_eq!((last.code.as_str(), last.message.starts_with("7 more")), ("more", true));
+        let mut findings = Findings::default();
+        findings.add(Finding { place: "é".repeat(5_000), ..one(0) });
+        assert_eq!(findings.into_vec()[0].place.len(), Findings::TEXT_BYTES + "…".len());
     }
 }

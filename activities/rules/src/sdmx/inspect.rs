@@ -7,7 +7,7 @@ mod message;
 
 use std::collections::BTreeSet;
 
-use super::finding::{Finding, FindingCode};
+use super::finding::{Finding, FindingCode, Findings};
 use super::model::{Artefact, DataStructure, InternationalString, UrnText};
 use super::urn::VersionKind;
 use items::{Item, Rule, items};
@@ -17,7 +17,14 @@ pub use message::message;
 /// parents, an empty partial scheme, a stub. `place` of each is a path within the artefact.
 #[must_use]
 pub fn artefact(artefact: &Artefact) -> Vec<Finding> {
-    let mut report = Report { urn: artefact.urn(), found: Vec::new() };
+    let mut findings = Findings::default();
+    artefact_into(artefact, &mut findings);
+    findings.into_vec()
+}
+
+/// As [`artefact`], into a bounded report.
+pub fn artefact_into(artefact: &Artefact, findings: &mut Findings) {
+    let mut report = Report { urn: artefact.urn(), found: findings };
     let common = artefact.common();
     match VersionKind::of(&common.version) {
         Some(VersionKind::Semantic | VersionKind::Draft | VersionKind::Legacy) => {}
@@ -53,17 +60,16 @@ pub fn artefact(artefact: &Artefact) -> Vec<Finding> {
     if let Artefact::DataStructure(structure) = artefact {
         report.structure(structure);
     }
-    report.found
 }
 
-struct Report {
+struct Report<'a> {
     urn: UrnText,
-    found: Vec<Finding>,
+    found: &'a mut Findings,
 }
 
-impl Report {
+impl Report<'_> {
     fn add(&mut self, code: FindingCode, place: &str, message: String) {
-        self.found.push(Finding { code, urn: self.urn.clone(), place: place.to_owned(), message });
+        self.found.add(Finding { code, urn: self.urn.clone(), place: place.to_owned(), message });
     }
 
     fn id(&mut self, place: &str, id: &str, rule: Rule) {

@@ -148,7 +148,7 @@ impl<'a> Delivery<'a> {
         if matches!(artefact, Artefact::DataStructure(_) | Artefact::MetadataStructure(_)) {
             self.held.push(artefact);
         } else {
-            self.context.findings.extend(inspect::artefact(&artefact));
+            inspect::artefact_into(&artefact, &mut self.context.findings);
             (self.emit)(artefact);
         }
     }
@@ -157,7 +157,7 @@ impl<'a> Delivery<'a> {
     pub fn finish(mut self) -> (Dialect, Vec<Finding>) {
         for mut artefact in std::mem::take(&mut self.held) {
             self.inherit(&mut artefact);
-            self.context.findings.extend(inspect::artefact(&artefact));
+            inspect::artefact_into(&artefact, &mut self.context.findings);
             (self.emit)(artefact);
         }
         (self.context.dialect, self.context.findings.into_vec())

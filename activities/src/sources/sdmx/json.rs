@@ -1,25 +1,31 @@
 //! SDMX-JSON 2.0.
 
 use std::fmt;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 
 use catalog_rules::sdmx::finding::FindingCode;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::context::{Dialect, cut};
 use super::delivery::Delivery;
-use super::input::Input;
+use super::input::{Budget, Input};
 use super::map;
 use super::node::Node;
 use super::{EVENT_BYTES, ReadError};
 
 pub(super) fn read<R: Read>(input: Input<R>, delivery: &mut Delivery<'_>) -> Result<(), ReadError> {
     delivery.context.dialect = Dialect::Json20;
-    let mut state = State { delivery, refusal: None, keys: Vec::new(), has_data: false };
+    let budget = input.budget();
+    let mut state = State { delivery, budget, refusal: None, keys: Vec::new(), has_data: false };
+    state.piece();
     let mut deserializer = serde_json::Deserializer::from_reader(input);
     let read = deserializer.deserialize_map(Root(&mut state)).and_then(|()| deserializer.end());
     match (read, state.refusal.take()) {
         (_, Some(refusal)) => Err(refusal),
+        (Err(error), None) if error.io_error_kind() == Some(ErrorKind::FileTooLarge) => {
+            let place = format!("line {}", error.line());
+            Err(ReadError::TooLarge { place, limit_bytes: EVENT_BYTES })
+        }
         (Err(error), None) if error.is_io() => Err(ReadError::Io(error.into())),
         (Err(error), None) => Err(ReadError::Json(error)),
         (Ok(()), None) if !state.has_data => {
@@ -32,6 +38,7 @@ pub(super) fn read<R: Read>(input: Input<R>, delivery: &mut Delivery<'_>) -> Res
 
 struct State<'a, 'd> {
     delivery: &'a mut Delivery<'d>,
+    budget: Budget,
     /// Why reading stopped, where it is not serde's.
     refusal: Option<ReadError>,
     /// The keys of the root.
@@ -40,6 +47,19 @@ struct State<'a, 'd> {
 }
 
 impl State<'_, '_> {
+    /// Begins a piece: a key, or a scalar. No more than [`EVENT_BYTES`] of it are taken in.
+    fn piece(&self) {
+        self.budget.set(EVENT_BYTES);
+    }
+
+    /// Goes past a value, which may be as large as it likes, since nothing of it is held.
+    fn skip<'de, A: MapAccess<'de>>(&self, map: &mut A) -> Result<(), A::Error> {
+        self.budget.set(usize::MAX);
+        map.next_value::<IgnoredAny>()?;
+        self.piece();
+        Ok(())
+    }
+
     /// Stops reading.
     fn refuse<E: serde::de::Error>(&mut self, refusal: ReadError) -> E {
         self.refusal = Some(refusal);
@@ -59,6 +79,7 @@ impl<'de> Visitor<'de> for Root<'_, '_, '_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let state = self.0;
         while let Some(key) = map.next_key::<String>()? {
+            state.piece();
             match key.as_str() {
                 "data" => {
                     state.has_data = true;
@@ -83,7 +104,7 @@ impl<'de> Visitor<'de> for Root<'_, '_, '_> {
                     }
                 }
                 _ => {
-                    map.next_value::<IgnoredAny>()?;
+                    state.skip(&mut map)?;
                 }
             }
             state.keys.push(key);
@@ -114,6 +135,7 @@ impl<'de> Visitor<'de> for Data<'_, '_, '_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let state = self.0;
         while let Some(key) = map.next_key::<String>()? {
+            state.piece();
             if key == "dataSets" || key == "structure" || key == "structures" {
                 let found = format!("a data message (it has data.{key})");
                 return Err(state.refuse(ReadError::NotStructures { found }));
@@ -121,7 +143,7 @@ impl<'de> Visitor<'de> for Data<'_, '_, '_> {
             match map::class(&key) {
                 Some((.., is_held)) => map.next_value_seed(Artefacts { state, key: &key, is_held })?,
                 None => {
-                    map.next_value::<IgnoredAny>()?;
+                    state.skip(&mut map)?;
                     let message = "this is no list of artefacts that is known; left out".to_owned();
                     state.delivery.context.find(FindingCode::NotRepresented, format!("data.{key}"), message);
                 }
@@ -166,6 +188,7 @@ impl<'de> Visitor<'de> for Artefacts<'_, '_, '_, '_> {
         loop {
             let path = format!("data.{key}[{at}]");
             at += 1;
+            state.piece();
             let mut node = Node::new(key, 0);
             node.path = Some(path);
             let name = if is_held { key } else { "" };
@@ -217,10 +240,12 @@ impl<'de> Visitor<'de> for Object<'_, '_, '_, '_> {
         }
         node.held_bytes += path.len();
         while let Some(key) = map.next_key::<String>()? {
+            state.piece();
             if is_held || ["id", "agencyID", "version"].contains(&key.as_str()) {
                 map.next_value_seed(Value { state, into: &mut node, key: &key, path: &path, depth })?;
+                state.piece();
             } else {
-                map.next_value::<IgnoredAny>()?;
+                state.skip(&mut map)?;
             }
         }
         Ok(node)
@@ -319,6 +344,7 @@ impl<'de> Visitor<'de> for Value<'_, '_, '_, '_> {
         loop {
             let here = format!("{path}.{key}[{at}]");
             at += 1;
+            state.piece();
             let element = Element { state: &mut *state, into: &mut *into, key, path: here, depth: depth + 1 };
             if list.next_element_seed(element)?.is_none() {
                 return Ok(());

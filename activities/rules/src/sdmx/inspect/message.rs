@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::items::{List, items};
-use crate::sdmx::finding::{Finding, FindingCode};
+use crate::sdmx::finding::{Finding, FindingCode, Findings};
 use crate::sdmx::model::{
     Artefact, CascadeSelection, ComponentValueSet, DataConstraint, DataStructure, Representation, UrnText,
 };
@@ -18,12 +18,12 @@ use crate::sdmx::urn::{Urn, VersionKind};
 /// its references name it.
 #[must_use]
 pub fn message(artefacts: &[Artefact]) -> Vec<Finding> {
-    let mut found = Vec::new();
+    let mut found = Findings::default();
     let mut held = HashMap::new();
     for artefact in artefacts {
         let urn = artefact.urn();
         if held.contains_key(&urn) {
-            found.push(Finding {
+            found.add(Finding {
                 code: FindingCode::DuplicateArtefact,
                 urn: urn.clone(),
                 place: String::new(),
@@ -40,7 +40,7 @@ pub fn message(artefacts: &[Artefact]) -> Vec<Finding> {
             message.constraint(artefact, constraint, &mut found);
         }
     }
-    found
+    found.into_vec()
 }
 
 struct Message<'a> {
@@ -101,10 +101,10 @@ impl<'a> Message<'a> {
         }
     }
 
-    fn references(&self, artefact: &Artefact, found: &mut Vec<Finding>) {
+    fn references(&self, artefact: &Artefact, found: &mut Findings) {
         let mut missing: BTreeMap<UrnText, (u64, String)> = BTreeMap::new();
         let mut add = |code, place: String, message| {
-            found.push(Finding { code, urn: artefact.urn(), place, message });
+            found.add(Finding { code, urn: artefact.urn(), place, message });
         };
         for reference in references(artefact) {
             let role = reference.role.as_ref();
@@ -130,7 +130,7 @@ impl<'a> Message<'a> {
         for (holder, (count, place)) in missing {
             let times = if count == 1 { String::new() } else { format!(" ({count} references)") };
             let message = format!("{holder} is not in the message{times}");
-            found.push(Finding { code: FindingCode::Unresolved, urn: artefact.urn(), place, message });
+            found.add(Finding { code: FindingCode::Unresolved, urn: artefact.urn(), place, message });
         }
     }
 
@@ -160,7 +160,7 @@ impl<'a> Message<'a> {
         found
     }
 
-    fn constraint(&self, artefact: &Artefact, constraint: &DataConstraint, found: &mut Vec<Finding>) {
+    fn constraint(&self, artefact: &Artefact, constraint: &DataConstraint, found: &mut Findings) {
         for structure in self.structures(constraint) {
             let components = components(structure);
             let mut told = BTreeSet::new();
@@ -171,7 +171,7 @@ impl<'a> Message<'a> {
                 let Some(representation) = components.get(id) else {
                     if !structure.metadata_attributes.iter().any(|usage| usage.id == id) && told.insert(id.to_owned()) {
                         let message = format!("{id:?} is no component of {}", structure.common.id);
-                        found.push(unknown(FindingCode::UnknownComponent, message));
+                        found.add(unknown(FindingCode::UnknownComponent, message));
                     }
                     return;
                 };
@@ -180,7 +180,7 @@ impl<'a> Message<'a> {
                 for value in values {
                     if !codes.contains(value) && !value.contains('%') {
                         let message = format!("{value:?} of {id:?} is no code of {list}");
-                        found.push(unknown(FindingCode::UnknownCode, message));
+                        found.add(unknown(FindingCode::UnknownCode, message));
                     }
                 }
             };

@@ -244,6 +244,12 @@ fn what_is_too_deep_or_too_large_is_refused_and_not_held() {
     );
     let json = format!("{{\"data\": {{\"codelists\": [{}{}]}}}}", "{\"x\":".repeat(deep), "}".repeat(deep));
     assert_eq!(read_message(json.as_bytes()).unwrap_err().code(), "sdmx.json");
+    // A text of JSON without an end stops at its limit too, and what is skipped has none.
+    let start = &b"{\"data\": {\"codelists\": [{\"id\": \"x"[..];
+    let error = read_message(std::io::Read::chain(start, Endless(b"abcdefgh"))).unwrap_err();
+    assert_eq!(error.code(), "sdmx.too_large", "{error}");
+    let skipped = format!("{{\"x\": \"{}\", \"data\": {{}}}}", "y".repeat(super::super::EVENT_BYTES * 2));
+    assert!(read_message(skipped.as_bytes()).is_ok());
     // A tag without an end, and an artefact of many small parts that are no items: both stop at their limit.
     let endless = std::io::Read::chain(
         ml30("").split("</m:Structures>").next().unwrap().to_owned().into_bytes().leak() as &[u8],
