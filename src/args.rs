@@ -7,6 +7,7 @@ mod recovery;
 mod run;
 mod runs;
 mod schedules;
+mod sdmx;
 
 use std::path::PathBuf;
 
@@ -19,6 +20,7 @@ pub use recovery::Recovery;
 pub use run::{Publish, Run, RunWords};
 pub use runs::{Runs, RunsImport, RunsList, RunsPurge, RunsReplay};
 pub use schedules::Schedules;
+pub use sdmx::{Inspect, Sdmx};
 
 /// Runs the publish, release and garbage-collection jobs of a sharded catalog, and never loses its place.
 #[derive(Debug, Parser)]
@@ -75,6 +77,9 @@ pub enum Command {
     /// The editions on this disk
     #[command(subcommand)]
     Edition(Edition),
+    /// SDMX messages: what a file holds, and what is wrong with it
+    #[command(subcommand)]
+    Sdmx(Sdmx),
     /// Print the completions for a shell
     Completions {
         /// The shell

@@ -11,6 +11,7 @@ mod reason;
 pub mod recovery;
 mod runs;
 mod schedules;
+mod sdmx;
 mod serve;
 mod verify;
 pub mod when;
@@ -49,6 +50,7 @@ pub async fn run(cli: Cli, out: Output) -> Result<Exit, Ended> {
         Command::Inventory(args) => inventory::inventory(&world()?, out, &args),
         Command::Verify(args) => verify::verify(&world()?, out, &args),
         Command::Edition(args) => edition::edition(&world()?, out, args).await,
+        Command::Sdmx(args) => sdmx::sdmx(out, &args),
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "jobctl", &mut text);

@@ -1,3 +1,4 @@
 //! Where a product's rows and structures come from.
 
 pub mod codr;
+pub mod sdmx;

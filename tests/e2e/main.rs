@@ -22,6 +22,7 @@ mod runs_export;
 mod runs_list;
 mod runs_purge;
 mod schedules;
+mod sdmx;
 mod serve;
 mod supervise;
 mod verify;

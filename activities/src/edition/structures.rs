@@ -91,12 +91,10 @@ impl Structures {
 
     /// The data structure of a binding, when the store holds it.
     pub fn data_structure(&self, binding: &DataflowBinding) -> Option<&DataStructure> {
-        match self.artefacts.get(&self.structural_version(binding))? {
-            Artefact::DataStructure(structure) => Some(structure),
-            Artefact::AgencyScheme(_) | Artefact::Codelist(_) | Artefact::ConceptScheme(_) | Artefact::Dataflow(_) => {
-                None
-            }
-        }
+        let Artefact::DataStructure(structure) = self.artefacts.get(&self.structural_version(binding))? else {
+            return None;
+        };
+        Some(structure)
     }
 
     /// The columns of a binding that a list enumerates which the store holds: column and list.

@@ -64,6 +64,14 @@ pub enum MetadataError {
         /// Its class.
         found: String,
     },
+    /// An artefact of a class that is not written here yet.
+    #[error("edition §4: {urn} is of the class {found}, which this program does not store yet; leave it out")]
+    NotStored {
+        /// The artefact.
+        urn: UrnText,
+        /// Its class.
+        found: &'static str,
+    },
     /// A stored value that the column never holds when it was written here.
     #[error(
         "edition §4: {table}.{column} holds {found}, expected {expected}; the store is damaged or of another schema"
@@ -131,6 +139,7 @@ impl ActivityError for MetadataError {
             Self::ParentLoop { .. } => "metadata.parent_loop",
             Self::OutOfRange { .. } => "metadata.out_of_range",
             Self::Class { .. } => "metadata.class",
+            Self::NotStored { .. } => "metadata.not_stored",
             Self::Value { .. } => "metadata.value",
             Self::Orphan { .. } => "metadata.orphan",
             Self::Exists { .. } => "metadata.exists",
@@ -150,6 +159,7 @@ impl ActivityError for MetadataError {
             | Self::ParentLoop { .. }
             | Self::OutOfRange { .. }
             | Self::Class { .. }
+            | Self::NotStored { .. }
             | Self::Value { .. }
             | Self::Orphan { .. }
             | Self::Exists { .. }
@@ -165,6 +175,7 @@ impl ActivityError for MetadataError {
             | Self::ParentLoop { .. }
             | Self::OutOfRange { .. }
             | Self::Class { .. }
+            | Self::NotStored { .. }
             | Self::Value { .. }
             | Self::Orphan { .. }
             | Self::Exists { .. }

@@ -78,7 +78,7 @@ impl<'a, 'c> Writer<'a, 'c> {
         for reference in references(artefact) {
             let ordinal = reference.ordinal.map_or(Cell::Null, Cell::Int);
             let row =
-                [Cell::Text(&reference.source), Cell::Text(&reference.target), Cell::Text(reference.role), ordinal];
+                [Cell::Text(&reference.source), Cell::Text(&reference.target), Cell::Text(&reference.role), ordinal];
             self.put(&schema::ARTEFACT_REF, &row)?;
         }
         match artefact {
@@ -90,6 +90,31 @@ impl<'a, 'c> Writer<'a, 'c> {
                 let constraint = Cell::Texts(&flow.dimension_constraint);
                 self.put(&schema::DATAFLOW, &[Cell::Text(&urn), Cell::text(flow.structure.as_ref()), constraint])
             }
+            Artefact::AttachmentConstraint(_)
+            | Artefact::Categorisation(_)
+            | Artefact::CategoryScheme(_)
+            | Artefact::CategorySchemeMap(_)
+            | Artefact::ConceptSchemeMap(_)
+            | Artefact::DataConstraint(_)
+            | Artefact::DataConsumerScheme(_)
+            | Artefact::DataProviderScheme(_)
+            | Artefact::GeoGridCodelist(_)
+            | Artefact::GeographicCodelist(_)
+            | Artefact::HierarchicalCodelist(_)
+            | Artefact::Hierarchy(_)
+            | Artefact::HierarchyAssociation(_)
+            | Artefact::MetadataProviderScheme(_)
+            | Artefact::MetadataProvisionAgreement(_)
+            | Artefact::MetadataSet(_)
+            | Artefact::MetadataStructure(_)
+            | Artefact::Metadataflow(_)
+            | Artefact::OrganisationSchemeMap(_)
+            | Artefact::OrganisationUnitScheme(_)
+            | Artefact::ProvisionAgreement(_)
+            | Artefact::RepresentationMap(_)
+            | Artefact::StructureMap(_)
+            | Artefact::StructureSet(_)
+            | Artefact::ValueList(_) => Err(MetadataError::NotStored { urn, found: artefact.class() }),
         }
     }
 

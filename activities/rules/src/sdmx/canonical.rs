@@ -4,11 +4,12 @@
 //! text of its elements; a float has its shortest form that reads back the same; an instant is UTC with microseconds.
 //! The text is streamed into a [`Sink`], so that the text of a list of half a million codes never has to exist.
 
-mod classes;
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use std::collections::{BTreeMap, BTreeSet};
+use jiff::civil::Date;
 
-use super::model::Artefact;
+use super::model::{Artefact, InternationalString, MappedValues, ReportedValue, Representation};
 use crate::instant::Instant;
 
 /// The canonical form that is written here. Fingerprints made at different forms are never compared.
@@ -54,7 +55,7 @@ pub enum CanonicalError {
 /// # Errors
 /// [`CanonicalError`] for a value that the text cannot spell; what the sink took by then is of no use.
 pub fn write_canonical<S: Sink>(artefact: &Artefact, sink: &mut S) -> Result<(), CanonicalError> {
-    let mut encoder = Encoder { sink, fault: None };
+    let mut encoder = Encoder { sink, field: "", fault: None };
     encoder.artefact(artefact);
     let urn = || artefact.urn();
     match encoder.fault {
@@ -79,14 +80,22 @@ enum Fault {
     NotInClass(&'static str),
 }
 
-/// Writes objects field by field, in the order of the calls: the callers in [`classes`] call in key order.
-struct Encoder<'a, S> {
-    sink: &'a mut S,
+/// A value that the canonical text spells.
+pub(in crate::sdmx) trait Spelt {
+    /// Writes the value.
+    fn spell(&self, to: &mut Encoder<'_>);
+}
+
+/// Writes canonical text. Objects are written by [`super::class`] and [`Encoder::artefact`], which know their keys.
+pub(in crate::sdmx) struct Encoder<'a> {
+    sink: &'a mut dyn Sink,
+    /// The key that was written last.
+    field: &'static str,
     /// The first value that could not be spelt.
     fault: Option<Fault>,
 }
 
-impl<S: Sink> Encoder<'_, S> {
+impl Encoder<'_> {
     fn put(&mut self, text: &str) {
         self.sink.put(text);
     }
@@ -95,25 +104,43 @@ impl<S: Sink> Encoder<'_, S> {
         self.fault.get_or_insert(fault);
     }
 
+    fn artefact(&mut self, artefact: &Artefact) {
+        let (common, lacks) = (artefact.common(), artefact.lacks());
+        if let Some(field) = common.not_in_class(lacks) {
+            self.fault(Fault::NotInClass(field));
+        }
+        let mut fields = common.fields(lacks);
+        fields.extend(artefact.own());
+        fields.sort_unstable_by_key(|(key, _)| *key);
+        self.open(artefact.class());
+        for (key, value) in fields {
+            self.field(key, value);
+        }
+        self.close();
+    }
+
     /// Begins an object; each further call adds a key until [`Self::close`].
-    fn open(&mut self, class: &str) {
+    pub(in crate::sdmx) fn open(&mut self, class: &str) {
         self.put("{\"$class\":\"");
         self.put(class);
         self.put("\"");
     }
 
-    fn close(&mut self) {
+    pub(in crate::sdmx) fn close(&mut self) {
         self.put("}");
     }
 
-    fn key(&mut self, key: &str) {
+    /// Writes a key of an object and its value.
+    pub(in crate::sdmx) fn field(&mut self, key: &'static str, value: &dyn Spelt) {
         self.put(",\"");
         self.put(key);
         self.put("\":");
+        self.field = key;
+        value.spell(self);
     }
 
     /// A string with the escapes of JSON and no other: the control characters, `"` and `\`.
-    fn string(&mut self, text: &str) {
+    pub(in crate::sdmx) fn string(&mut self, text: &str) {
         self.put("\"");
         let mut done = 0;
         for (at, byte) in text.bytes().enumerate() {
@@ -137,76 +164,9 @@ impl<S: Sink> Encoder<'_, S> {
         self.put("\"");
     }
 
-    fn text(&mut self, key: &str, text: &str) {
-        self.key(key);
-        self.string(text);
-    }
-
-    fn opt_text(&mut self, key: &str, text: Option<&str>) {
-        self.key(key);
-        match text {
-            Some(text) => self.string(text),
-            None => self.put("null"),
-        }
-    }
-
-    fn flag(&mut self, key: &str, value: bool) {
-        self.key(key);
-        self.put(if value { "true" } else { "false" });
-    }
-
-    fn opt_flag(&mut self, key: &str, value: Option<bool>) {
-        match value {
-            Some(value) => self.flag(key, value),
-            None => self.null(key),
-        }
-    }
-
-    fn null(&mut self, key: &str) {
-        self.key(key);
-        self.put("null");
-    }
-
-    fn integer(&mut self, key: &str, value: Option<i64>) {
-        self.key(key);
-        match value {
-            Some(value) => self.put(&value.to_string()),
-            None => self.put("null"),
-        }
-    }
-
-    fn float(&mut self, key: &'static str, value: Option<f64>) {
-        let Some(value) = value else { return self.null(key) };
-        if !value.is_finite() {
-            self.fault(Fault::NonFinite(key, value));
-        }
-        self.key(key);
-        self.put(&float_text(value));
-    }
-
-    fn instant(&mut self, key: &str, value: Option<Instant>) {
-        let Some(value) = value else { return self.null(key) };
-        self.text(key, &value.to_string());
-    }
-
-    fn languages(&mut self, key: &str, texts: &BTreeMap<String, String>) {
-        self.key(key);
-        self.put("{");
-        for (at, (language, text)) in texts.iter().enumerate() {
-            if at > 0 {
-                self.put(",");
-            }
-            self.string(language);
-            self.put(":");
-            self.string(text);
-        }
-        self.put("}");
-    }
-
-    fn list<T>(&mut self, key: &str, elements: &[T], each: impl Fn(&mut Self, &T)) {
-        self.key(key);
+    fn list<T>(&mut self, elements: impl IntoIterator<Item = T>, mut each: impl FnMut(&mut Self, T)) {
         self.put("[");
-        for (at, element) in elements.iter().enumerate() {
+        for (at, element) in elements.into_iter().enumerate() {
             if at > 0 {
                 self.put(",");
             }
@@ -214,28 +174,135 @@ impl<S: Sink> Encoder<'_, S> {
         }
         self.put("]");
     }
+}
 
-    fn opt_list<T>(&mut self, key: &str, elements: Option<&[T]>, each: impl Fn(&mut Self, &T)) {
-        match elements {
-            Some(elements) => self.list(key, elements, each),
-            None => self.null(key),
+impl Spelt for String {
+    fn spell(&self, to: &mut Encoder<'_>) {
+        to.string(self);
+    }
+}
+
+impl Spelt for bool {
+    fn spell(&self, to: &mut Encoder<'_>) {
+        to.put(if *self { "true" } else { "false" });
+    }
+}
+
+impl Spelt for i64 {
+    fn spell(&self, to: &mut Encoder<'_>) {
+        to.put(&self.to_string());
+    }
+}
+
+impl Spelt for f64 {
+    fn spell(&self, to: &mut Encoder<'_>) {
+        if !self.is_finite() {
+            to.fault(Fault::NonFinite(to.field, *self));
+        }
+        to.put(&float_text(*self));
+    }
+}
+
+impl Spelt for Instant {
+    fn spell(&self, to: &mut Encoder<'_>) {
+        to.string(&self.to_string());
+    }
+}
+
+impl Spelt for Date {
+    fn spell(&self, to: &mut Encoder<'_>) {
+        to.string(&self.to_string());
+    }
+}
+
+impl<T: Spelt> Spelt for Option<T> {
+    fn spell(&self, to: &mut Encoder<'_>) {
+        match self {
+            Some(value) => value.spell(to),
+            None => to.put("null"),
         }
     }
+}
 
-    fn texts(&mut self, key: &str, texts: &[String]) {
-        self.list(key, texts, |encoder, text| encoder.string(text));
+impl<T: Spelt> Spelt for Arc<T> {
+    fn spell(&self, to: &mut Encoder<'_>) {
+        T::spell(self, to);
     }
+}
 
-    fn opt_texts(&mut self, key: &str, texts: Option<&[String]>) {
-        self.opt_list(key, texts, |encoder, text| encoder.string(text));
+impl<T: Spelt> Spelt for Vec<T> {
+    fn spell(&self, to: &mut Encoder<'_>) {
+        to.list(self, |to, element| element.spell(to));
     }
+}
 
-    /// A set: sorted by the text of each element, which for strings differs from their own order where one holds an
-    /// escape or ends within another (`"a b"` comes before `"a"`).
-    fn set(&mut self, key: &str, texts: &BTreeSet<String>) {
-        let mut spelt: Vec<String> = texts.iter().map(|text| spell(text)).collect();
+impl Spelt for (String, String) {
+    fn spell(&self, to: &mut Encoder<'_>) {
+        to.list([&self.0, &self.1], |to, element| element.spell(to));
+    }
+}
+
+/// A set: sorted by the text of each element, which for strings differs from their own order where one holds an escape
+/// or ends within another (`"a b"` comes before `"a"`).
+impl<T: Spelt> Spelt for BTreeSet<T> {
+    fn spell(&self, to: &mut Encoder<'_>) {
+        let mut spelt = Vec::with_capacity(self.len());
+        for element in self {
+            let mut text = String::new();
+            let mut encoder = Encoder { sink: &mut text, field: to.field, fault: None };
+            element.spell(&mut encoder);
+            if let Some(fault) = encoder.fault {
+                to.fault(fault);
+            }
+            spelt.push(text);
+        }
         spelt.sort_unstable();
-        self.list(key, &spelt, |encoder, text| encoder.put(text));
+        to.list(&spelt, |to, text| to.put(text));
+    }
+}
+
+impl Spelt for InternationalString {
+    fn spell(&self, to: &mut Encoder<'_>) {
+        to.put("{");
+        for (at, (language, text)) in self.iter().enumerate() {
+            if at > 0 {
+                to.put(",");
+            }
+            to.string(language);
+            to.put(":");
+            to.string(text);
+        }
+        to.put("}");
+    }
+}
+
+impl Spelt for Representation {
+    fn spell(&self, to: &mut Encoder<'_>) {
+        match self {
+            Self::Enumerated(urn) => urn.spell(to),
+            Self::Text(facet) => facet.spell(to),
+        }
+    }
+}
+
+impl Spelt for MappedValues {
+    fn spell(&self, to: &mut Encoder<'_>) {
+        match self {
+            Self::List(urn) => urn.spell(to),
+            Self::Type(data_type) => data_type.spell(to),
+        }
+    }
+}
+
+impl Spelt for ReportedValue {
+    fn spell(&self, to: &mut Encoder<'_>) {
+        match self {
+            Self::Text(text) => text.spell(to),
+            Self::Languages(texts) => texts.spell(to),
+            Self::Flag(flag) => flag.spell(to),
+            Self::Integer(number) => number.spell(to),
+            Self::Number(number) => number.spell(to),
+        }
     }
 }
 
@@ -257,12 +324,6 @@ fn float_text(value: f64) -> String {
         Ok(point) if point > 0 => format!("{sign}{digits:0<point$}.0"),
         Ok(_) | Err(_) => format!("{sign}0.{}{digits}", "0".repeat(exponent.unsigned_abs() as usize - 1)),
     }
-}
-
-fn spell(text: &str) -> String {
-    let mut spelt = String::with_capacity(text.len() + 2);
-    Encoder { sink: &mut spelt, fault: None }.string(text);
-    spelt
 }
 
 #[cfg(test)]

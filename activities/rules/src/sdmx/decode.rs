@@ -3,12 +3,14 @@
 //! Nothing is dropped: a field that the model does not have is an error, and the artefact that was read is written
 //! again and must give the same text.
 
-mod classes;
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
+use jiff::civil::Date;
 use serde_json::{Map, Value};
 
 use super::canonical::{CanonicalError, canonical_text};
-use super::model::{Artefact, InternationalString};
+use super::model::{Artefact, Facet, InternationalString, MapDataType, MappedValues, ReportedValue, Representation};
 use crate::instant::Instant;
 
 /// Why a text is not the canonical text of an artefact that the model holds.
@@ -19,8 +21,9 @@ pub enum DecodeError {
     Json(#[from] serde_json::Error),
     /// A class that is none of the model's maintainable ones.
     #[error(
-        "{found:?} is no class that is read here: expected AgencyScheme, Codelist, ConceptScheme, DataStructure or \
-         Dataflow; read the artefact with a version of this program that knows the class"
+        "{found:?} is no class of maintainable artefacts: expected one of {}; read the artefact with a version of this \
+         program that knows the class",
+        super::model::CLASSES.join(", ")
     )]
     Class {
         /// The class that the text names.
@@ -73,7 +76,7 @@ pub enum DecodeError {
 /// [`DecodeError`], naming the field, when the text is of another form or of a class or field that the model does not
 /// have.
 pub fn decode(text: &str) -> Result<Artefact, DecodeError> {
-    let artefact = classes::artefact(serde_json::from_str(text)?)?;
+    let artefact = artefact(serde_json::from_str(text)?)?;
     let written = canonical_text(&artefact)?;
     if written == text {
         return Ok(artefact);
@@ -83,27 +86,42 @@ pub fn decode(text: &str) -> Result<Artefact, DecodeError> {
     Err(DecodeError::NotCanonical { at, found: excerpt(text), written: excerpt(&written) })
 }
 
-type Decoded<T> = Result<T, DecodeError>;
+fn artefact(value: Value) -> Decoded<Artefact> {
+    let class = value.get("$class").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let mut fields = Fields::of(value, &class, &class)?;
+    let artefact = Artefact::read(&class, &mut fields).ok_or(DecodeError::Class { found: class })??;
+    fields.done()?;
+    Ok(artefact)
+}
+
+pub(in crate::sdmx) type Decoded<T> = Result<T, DecodeError>;
+
+/// A value that is read back from the canonical text.
+pub(in crate::sdmx) trait Unspelt: Sized {
+    /// Reads the value that stands at `place`.
+    fn read(place: &str, value: Value) -> Decoded<Self>;
+}
 
 /// The fields of one object that were not read yet.
-struct Fields {
+pub(in crate::sdmx) struct Fields {
     place: String,
     fields: Map<String, Value>,
 }
 
-fn kind<T>(place: String, expected: &'static str, found: &Value) -> Decoded<T> {
+/// The error for a value of another kind than `expected`.
+pub(in crate::sdmx) fn kind<T>(place: String, expected: &'static str, found: &Value) -> Decoded<T> {
     let found = found.to_string().chars().take(60).collect();
     Err(DecodeError::Kind { place, expected, found })
 }
 
 impl Fields {
     /// The fields of `value`, an object of `class` at `place`.
-    fn of(value: Value, class: &'static str, place: &str) -> Decoded<Self> {
+    pub(in crate::sdmx) fn of(value: Value, class: &str, place: &str) -> Decoded<Self> {
         let Value::Object(fields) = value else { return kind(place.to_owned(), "an object", &value) };
         let mut fields = Self { place: place.to_owned(), fields };
         match fields.take("$class")? {
             Value::String(found) if found == class => Ok(fields),
-            found => kind(fields.at("$class"), class, &found),
+            found => kind(fields.at("$class"), "the class that belongs here", &found),
         }
     }
 
@@ -115,126 +133,154 @@ impl Fields {
         self.fields.remove(key).ok_or_else(|| DecodeError::Missing { place: self.at(key) })
     }
 
+    /// Reads the field `key`, which must be there.
+    pub(in crate::sdmx) fn field<T: Unspelt>(&mut self, key: &'static str) -> Decoded<T> {
+        let value = self.take(key)?;
+        T::read(&self.at(key), value)
+    }
+
     /// Says that every field was read.
-    fn done(self) -> Decoded<()> {
+    pub(in crate::sdmx) fn done(self) -> Decoded<()> {
         match self.fields.keys().next() {
             None => Ok(()),
             Some(key) => Err(DecodeError::Unknown { place: self.at(key) }),
         }
     }
+}
 
-    fn opt<T>(&mut self, key: &'static str, read: impl FnOnce(&str, Value) -> Decoded<T>) -> Decoded<Option<T>> {
-        match self.take(key)? {
-            Value::Null => Ok(None),
-            value => read(&self.at(key), value).map(Some),
+impl Unspelt for String {
+    fn read(place: &str, value: Value) -> Decoded<Self> {
+        match value {
+            Value::String(text) => Ok(text),
+            value => kind(place.to_owned(), "a string", &value),
         }
     }
+}
 
-    fn list<T>(&mut self, key: &'static str, read: impl Fn(&str, Value) -> Decoded<T>) -> Decoded<Vec<T>> {
-        let value = self.take(key)?;
-        list(&self.at(key), value, read)
+impl Unspelt for bool {
+    fn read(place: &str, value: Value) -> Decoded<Self> {
+        value.as_bool().map_or_else(|| kind(place.to_owned(), "true or false", &value), Ok)
     }
+}
 
-    fn text(&mut self, key: &'static str) -> Decoded<String> {
-        let value = self.take(key)?;
-        text(&self.at(key), value)
+impl Unspelt for i64 {
+    fn read(place: &str, value: Value) -> Decoded<Self> {
+        value.as_i64().map_or_else(|| kind(place.to_owned(), "an integer", &value), Ok)
     }
+}
 
-    fn opt_text(&mut self, key: &'static str) -> Decoded<Option<String>> {
-        self.opt(key, text)
-    }
-
-    fn texts(&mut self, key: &'static str) -> Decoded<Vec<String>> {
-        self.list(key, text)
-    }
-
-    fn opt_texts(&mut self, key: &'static str) -> Decoded<Option<Vec<String>>> {
-        self.opt(key, |place, value| list(place, value, text))
-    }
-
-    fn flag(&mut self, key: &'static str) -> Decoded<bool> {
-        let value = self.take(key)?;
-        flag(&self.at(key), value)
-    }
-
-    fn opt_flag(&mut self, key: &'static str) -> Decoded<Option<bool>> {
-        self.opt(key, flag)
-    }
-
-    fn opt_integer(&mut self, key: &'static str) -> Decoded<Option<i64>> {
-        self.opt(key, integer)
-    }
-
-    fn integer(&mut self, key: &'static str) -> Decoded<i64> {
-        let value = self.take(key)?;
-        integer(&self.at(key), value)
-    }
-
-    fn opt_float(&mut self, key: &'static str) -> Decoded<Option<f64>> {
+impl Unspelt for f64 {
+    fn read(place: &str, value: Value) -> Decoded<Self> {
         // An integer here would be written with a fraction: another text.
-        self.opt(key, |place, value| {
-            match value.as_number().filter(|number| number.is_f64()).and_then(|n| n.as_f64()) {
-                Some(number) => Ok(number),
-                None => kind(place.to_owned(), "a number with a fraction or an exponent", &value),
-            }
-        })
+        match value.as_number().filter(|number| number.is_f64()).and_then(|number| number.as_f64()) {
+            Some(number) => Ok(number),
+            None => kind(place.to_owned(), "a number with a fraction or an exponent", &value),
+        }
     }
+}
 
-    fn opt_instant(&mut self, key: &'static str) -> Decoded<Option<Instant>> {
-        self.opt(key, |place, value| match value.as_str().and_then(|text| text.parse().ok()) {
+impl Unspelt for Instant {
+    fn read(place: &str, value: Value) -> Decoded<Self> {
+        match value.as_str().and_then(|text| text.parse().ok()) {
             Some(instant) => Ok(instant),
             None => kind(place.to_owned(), "an instant such as 2020-01-01T00:00:00.000000Z", &value),
-        })
+        }
     }
+}
 
-    fn languages(&mut self, key: &'static str) -> Decoded<InternationalString> {
-        let place = self.at(key);
-        match self.take(key)? {
-            Value::Object(texts) => {
-                texts.into_iter().map(|(language, value)| Ok((language, text(&place, value)?))).collect()
+impl Unspelt for Date {
+    fn read(place: &str, value: Value) -> Decoded<Self> {
+        match value.as_str().and_then(|text| text.parse().ok()) {
+            Some(date) => Ok(date),
+            None => kind(place.to_owned(), "a date such as 2020-01-01", &value),
+        }
+    }
+}
+
+impl<T: Unspelt> Unspelt for Option<T> {
+    fn read(place: &str, value: Value) -> Decoded<Self> {
+        match value {
+            Value::Null => Ok(None),
+            value => T::read(place, value).map(Some),
+        }
+    }
+}
+
+impl<T: Unspelt> Unspelt for Arc<T> {
+    fn read(place: &str, value: Value) -> Decoded<Self> {
+        T::read(place, value).map(Self::new)
+    }
+}
+
+impl<T: Unspelt> Unspelt for Vec<T> {
+    fn read(place: &str, value: Value) -> Decoded<Self> {
+        match value {
+            Value::Array(elements) => {
+                let read_at = |(at, element)| T::read(&format!("{place}[{at}]"), element);
+                elements.into_iter().enumerate().map(read_at).collect()
             }
-            value => kind(place, "an object of language to text", &value),
-        }
-    }
-
-    /// A member of an enum, by its name.
-    fn member<T>(
-        &mut self,
-        key: &'static str,
-        expected: &'static str,
-        named: impl Fn(&str) -> Option<T>,
-    ) -> Decoded<T> {
-        let value = self.take(key)?;
-        match value.as_str().and_then(named) {
-            Some(member) => Ok(member),
-            None => kind(self.at(key), expected, &value),
+            value => kind(place.to_owned(), "an array", &value),
         }
     }
 }
 
-fn list<T>(place: &str, value: Value, read: impl Fn(&str, Value) -> Decoded<T>) -> Decoded<Vec<T>> {
-    match value {
-        Value::Array(elements) => {
-            let read_at = |(at, element)| read(&format!("{place}[{at}]"), element);
-            elements.into_iter().enumerate().map(read_at).collect()
+impl<T: Unspelt + Ord> Unspelt for BTreeSet<T> {
+    fn read(place: &str, value: Value) -> Decoded<Self> {
+        Vec::read(place, value).map(|elements| elements.into_iter().collect())
+    }
+}
+
+impl Unspelt for (String, String) {
+    fn read(place: &str, value: Value) -> Decoded<Self> {
+        let found = value.to_string();
+        match <[String; 2]>::try_from(Vec::<String>::read(place, value)?) {
+            Ok([first, second]) => Ok((first, second)),
+            Err(_) => kind(place.to_owned(), "an array of two strings", &Value::String(found)),
         }
-        value => kind(place.to_owned(), "an array", &value),
     }
 }
 
-fn text(place: &str, value: Value) -> Decoded<String> {
-    match value {
-        Value::String(text) => Ok(text),
-        value => kind(place.to_owned(), "a string", &value),
+impl Unspelt for InternationalString {
+    fn read(place: &str, value: Value) -> Decoded<Self> {
+        match value {
+            Value::Object(texts) => {
+                texts.into_iter().map(|(language, value)| Ok((language, String::read(place, value)?))).collect()
+            }
+            value => kind(place.to_owned(), "an object of language to text", &value),
+        }
     }
 }
 
-fn flag(place: &str, value: Value) -> Decoded<bool> {
-    value.as_bool().map_or_else(|| kind(place.to_owned(), "true or false", &value), Ok)
+impl Unspelt for Representation {
+    fn read(place: &str, value: Value) -> Decoded<Self> {
+        match value {
+            Value::String(urn) => Ok(Self::Enumerated(urn)),
+            value => Facet::read(place, value).map(|facet| Self::Text(Box::new(facet))),
+        }
+    }
 }
 
-fn integer(place: &str, value: Value) -> Decoded<i64> {
-    value.as_i64().map_or_else(|| kind(place.to_owned(), "an integer", &value), Ok)
+impl Unspelt for MappedValues {
+    fn read(place: &str, value: Value) -> Decoded<Self> {
+        match value {
+            Value::String(urn) => Ok(Self::List(urn)),
+            value => MapDataType::read(place, value).map(Self::Type),
+        }
+    }
+}
+
+impl Unspelt for ReportedValue {
+    fn read(place: &str, value: Value) -> Decoded<Self> {
+        match value {
+            Value::String(text) => Ok(Self::Text(text)),
+            Value::Bool(flag) => Ok(Self::Flag(flag)),
+            Value::Number(number) if number.is_f64() => f64::read(place, Value::Number(number)).map(Self::Number),
+            Value::Number(number) => i64::read(place, Value::Number(number)).map(Self::Integer),
+            value @ (Value::Null | Value::Array(_) | Value::Object(_)) => {
+                InternationalString::read(place, value).map(Self::Languages)
+            }
+        }
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::model::{Artefact, Maintained, UrnText};
+use super::model::{Artefact, Maintained, URN_CLASSES, UrnText};
 
 const PREFIX: &str = "urn:sdmx:org.sdmx.infomodel.";
 
@@ -143,6 +143,14 @@ impl Urn {
     }
 }
 
+/// The package of a class of artefacts or items, as in their URNs. `None` for a class that is not known here.
+#[must_use]
+pub fn package_of(class: &str) -> Option<&'static str> {
+    let artefacts = URN_CLASSES.iter().copied();
+    let items = HOLDERS.iter().map(|(item, package, _)| (*item, *package));
+    artefacts.chain(items).find(|(known, _)| *known == class).map(|(_, package)| package)
+}
+
 /// The class of a URN, without taking it apart further: `Dataflow` of
 /// `urn:sdmx:org.sdmx.infomodel.datastructure.Dataflow=STC:DF(1.0)`. Empty when `urn` is no URN.
 #[must_use]
@@ -169,46 +177,11 @@ pub fn binding_urn(dataflow: &str) -> UrnText {
 }
 
 impl Artefact {
-    /// The name of its class, as in its URN and in the canonical text.
-    #[must_use]
-    pub fn class(&self) -> &'static str {
-        match self {
-            Self::AgencyScheme(_) => "AgencyScheme",
-            Self::Codelist(_) => "Codelist",
-            Self::ConceptScheme(_) => "ConceptScheme",
-            Self::DataStructure(_) => "DataStructure",
-            Self::Dataflow(_) => "Dataflow",
-        }
-    }
-
-    /// The package of its class, as in its URN.
-    #[must_use]
-    pub fn package(&self) -> &'static str {
-        match self {
-            Self::AgencyScheme(_) => "base",
-            Self::Codelist(_) => "codelist",
-            Self::ConceptScheme(_) => "conceptscheme",
-            Self::DataStructure(_) | Self::Dataflow(_) => "datastructure",
-        }
-    }
-
-    /// What it has in common with every maintainable artefact.
-    #[must_use]
-    pub fn common(&self) -> &Maintained {
-        match self {
-            Self::AgencyScheme(a) => &a.common,
-            Self::Codelist(a) => &a.common,
-            Self::ConceptScheme(a) => &a.common,
-            Self::DataStructure(a) => &a.common,
-            Self::Dataflow(a) => &a.common,
-        }
-    }
-
     /// Its URN, at its version.
     #[must_use]
     pub fn urn(&self) -> UrnText {
         let common = self.common();
-        let (package, class) = (self.package(), self.class());
+        let (package, class) = (self.package(), self.urn_class());
         format!("{PREFIX}{package}.{class}={}:{}({})", common.maintainer, common.id, common.version)
     }
 
@@ -217,9 +190,35 @@ impl Artefact {
     pub fn is_partial(&self) -> bool {
         match self {
             Self::AgencyScheme(a) => a.is_partial,
+            Self::CategoryScheme(a) => a.is_partial,
             Self::Codelist(a) => a.is_partial,
             Self::ConceptScheme(a) => a.is_partial,
-            Self::DataStructure(_) | Self::Dataflow(_) => false,
+            Self::DataConsumerScheme(a) => a.is_partial,
+            Self::DataProviderScheme(a) => a.is_partial,
+            Self::GeoGridCodelist(a) => a.is_partial,
+            Self::GeographicCodelist(a) => a.is_partial,
+            Self::MetadataProviderScheme(a) => a.is_partial,
+            Self::OrganisationUnitScheme(a) => a.is_partial,
+            Self::AttachmentConstraint(_)
+            | Self::Categorisation(_)
+            | Self::CategorySchemeMap(_)
+            | Self::ConceptSchemeMap(_)
+            | Self::DataConstraint(_)
+            | Self::DataStructure(_)
+            | Self::Dataflow(_)
+            | Self::HierarchicalCodelist(_)
+            | Self::Hierarchy(_)
+            | Self::HierarchyAssociation(_)
+            | Self::MetadataProvisionAgreement(_)
+            | Self::MetadataSet(_)
+            | Self::MetadataStructure(_)
+            | Self::Metadataflow(_)
+            | Self::OrganisationSchemeMap(_)
+            | Self::ProvisionAgreement(_)
+            | Self::RepresentationMap(_)
+            | Self::StructureMap(_)
+            | Self::StructureSet(_)
+            | Self::ValueList(_) => false,
         }
     }
 }
@@ -265,6 +264,55 @@ impl Maintained {
     pub fn is_final(&self) -> bool {
         Stability::of(&self.version) == Stability::Semantic || self.legacy_is_final == Some(true)
     }
+}
+
+/// What a version says of itself (SDMX 3.0, section 14).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VersionKind {
+    /// `1.2.0`: three parts.
+    Semantic,
+    /// `1.2.0-draft`: three parts and an extension. The artefact may still change.
+    Draft,
+    /// `1.0`: numbers, as before SDMX 3.0, which has one part or two of them; SDMX 2.1 allows any.
+    Legacy,
+    /// `1.2+.0`, `2.0.0+` or `*`: any version that fits, in a reference only.
+    Wildcard,
+}
+
+impl VersionKind {
+    /// The kind of a version. `None` for a text that is no version.
+    #[must_use]
+    pub fn of(version: &str) -> Option<Self> {
+        if version == "*" {
+            return Some(Self::Wildcard);
+        }
+        let (numbers, extension) = match version.split_once('-') {
+            Some((numbers, extension)) => (numbers, Some(extension)),
+            None => (version, None),
+        };
+        let parts: Vec<&str> = numbers.split('.').collect();
+        if extension.is_none() && parts.iter().all(|part| is_number(part)) {
+            let is_semantic = parts.len() == 3 && parts.iter().all(|part| is_plain_number(part));
+            return Some(if is_semantic { Self::Semantic } else { Self::Legacy });
+        }
+        let later: Vec<bool> = parts.iter().map(|part| part.ends_with('+')).collect();
+        if !parts.iter().all(|part| is_plain_number(part.strip_suffix('+').unwrap_or(part))) {
+            return None;
+        }
+        let letters = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        let is_word = |part: &str| !part.is_empty() && part.bytes().all(letters);
+        match (later.as_slice(), extension) {
+            ([false, false, false], Some(extension)) => extension.split('.').all(is_word).then_some(Self::Draft),
+            // Where later ones fit: in one part, or in the first and the last.
+            ([true, false, _] | [false, true, false] | [false, false, true], None) => Some(Self::Wildcard),
+            _ => None,
+        }
+    }
+}
+
+/// A number without zeros before it.
+fn is_plain_number(text: &str) -> bool {
+    is_number(text) && (text == "0" || !text.starts_with('0'))
 }
 
 /// A text that sorts as versions do: eight parts of nine digits, then `~` for a release or the extension, which sorts
@@ -354,6 +402,36 @@ mod tests {
         let common = Maintained { version: "1.0".to_owned(), legacy_is_final: Some(true), ..Maintained::default() };
         assert!(common.is_final());
         assert!(!Maintained { legacy_is_final: None, ..common }.is_final());
+    }
+
+    #[test]
+    fn a_version_says_what_it_is() {
+        for (version, expected) in [
+            ("1.2.0", Some(VersionKind::Semantic)),
+            ("0.1.0", Some(VersionKind::Semantic)),
+            ("1.2.0-draft", Some(VersionKind::Draft)),
+            ("1.2.0-rc.1", Some(VersionKind::Draft)),
+            ("1", Some(VersionKind::Legacy)),
+            ("1.0", Some(VersionKind::Legacy)),
+            ("1.0.0.0", Some(VersionKind::Legacy)),
+            ("01.0.0", Some(VersionKind::Legacy)),
+            ("1.2+.0", Some(VersionKind::Wildcard)),
+            ("2.0.0+", Some(VersionKind::Wildcard)),
+            ("1+.0.0", Some(VersionKind::Wildcard)),
+            ("2.0.0+-draft", None),
+            ("*", Some(VersionKind::Wildcard)),
+            ("1+.0.0+", Some(VersionKind::Wildcard)),
+            ("+", None),
+            ("1.0+", None),
+            ("1+.0+.0", None),
+            ("0.1.dev1", None),
+            ("1.0-draft", None),
+            ("1.0.0-", None),
+            ("latest", None),
+            ("", None),
+        ] {
+            assert_eq!(VersionKind::of(version), expected, "{version}");
+        }
     }
 
     #[test]

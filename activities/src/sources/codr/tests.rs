@@ -170,11 +170,9 @@ pub(super) fn column(structure: &ProductStructure, rows: &[Row], name: &str) -> 
 }
 
 pub(super) fn codelist<'a>(structure: &'a ProductStructure, id: &str) -> &'a catalog_rules::sdmx::model::Codelist {
-    let lists = structure.artefacts.iter().filter_map(|artefact| match artefact {
-        Artefact::Codelist(list) => Some(list),
-        Artefact::AgencyScheme(_) | Artefact::ConceptScheme(_) | Artefact::DataStructure(_) | Artefact::Dataflow(_) => {
-            None
-        }
+    let lists = structure.artefacts.iter().filter_map(|artefact| {
+        let Artefact::Codelist(list) = artefact else { return None };
+        Some(list)
     });
     lists.into_iter().find(|list| list.common.id == id).unwrap()
 }

@@ -12,11 +12,11 @@ fn parts_of(structure: &ProductStructure) -> (Vec<&Codelist>, &ConceptScheme, &D
     let (mut lists, mut scheme, mut dsd, mut flow) = (Vec::new(), None, None, None);
     for artefact in &structure.artefacts {
         match artefact {
-            Artefact::AgencyScheme(_) => panic!("no agencies are made"),
             Artefact::Codelist(list) => lists.push(list),
             Artefact::ConceptScheme(found) => assert!(scheme.replace(found).is_none()),
             Artefact::DataStructure(found) => assert!(dsd.replace(&**found).is_none()),
             Artefact::Dataflow(found) => assert!(flow.replace(&**found).is_none()),
+            other => panic!("no {} is made", other.class()),
         }
     }
     (lists, scheme.unwrap(), dsd.unwrap(), flow.unwrap())

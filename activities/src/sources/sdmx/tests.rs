@@ -1,0 +1,5 @@
+mod fixtures;
+mod fuzz;
+mod large;
+pub(super) mod table;
+mod vectors;
