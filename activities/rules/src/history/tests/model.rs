@@ -1,0 +1,722 @@
+//! A store in memory, a catalog in it, and an executor of the plans that can be stopped after any write or delete.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::Map;
+use uuid::Uuid;
+
+use crate::history::*;
+use crate::ids::{EditionId, ProductId, Sha256Hex};
+use crate::instant::Instant;
+use crate::inventory::{
+    Base, By, CatalogJson, Current, DAY_MS, Document, EntryState, EventKind, History, Kind, Leaf, LeafEntry, Lifecycle,
+    NextVersion, Outcome, OwnWork, Producer, Root, SchemaVersion, Segment, SegmentKind, SegmentLine, Seq, Tombstone,
+    first_version, next_version,
+};
+use crate::layout;
+
+pub(super) const CATALOG_ID: &str = "01a18e76-2bad-7480-abfe-2ba8a6889a45";
+
+pub(super) fn seq(n: u64) -> Seq {
+    Seq::new(n).unwrap()
+}
+
+pub(super) fn seqs(of: &[Seq]) -> Vec<u64> {
+    of.iter().map(|seq| seq.get()).collect()
+}
+
+pub(super) fn product(name: &str) -> ProductId {
+    name.parse().unwrap()
+}
+
+pub(super) fn edition(n: u64) -> EditionId {
+    format!("01a18e76-2bad-7000-8000-{n:012x}").parse().unwrap()
+}
+
+pub(super) fn by(step: &str) -> By {
+    By {
+        actor: "tester@here".to_owned(),
+        reason: "because".to_owned(),
+        producer: Producer { name: "jobctl".to_owned(), version: "0.1.0".to_owned() },
+        own_work: Some(OwnWork { run_id: "run-1".to_owned(), step: step.to_owned() }),
+    }
+}
+
+/// The process ended here.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Crashed;
+
+#[derive(Debug)]
+pub(super) enum Stopped {
+    Crashed,
+    Refused(HistoryRefusal),
+}
+
+impl From<Crashed> for Stopped {
+    fn from(_: Crashed) -> Self {
+        Self::Crashed
+    }
+}
+
+impl From<HistoryRefusal> for Stopped {
+    fn from(refusal: HistoryRefusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+/// How much was read.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(super) struct Reads {
+    pub(super) stamps: Vec<Seq>,
+    pub(super) roots: Vec<Seq>,
+    pub(super) segments: Vec<String>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Objects {
+    pub(super) objects: BTreeMap<String, (ETag, Vec<u8>)>,
+    etags: u64,
+    /// After so many more writes and deletes the process ends.
+    pub(super) writes_left: Option<u32>,
+    pub(super) writes: u32,
+}
+
+impl Objects {
+    fn written(&mut self) -> Result<(), Crashed> {
+        self.writes += 1;
+        match &mut self.writes_left {
+            Some(0 | 1) => Err(Crashed),
+            Some(left) => {
+                *left -= 1;
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn get(&self, path: &str) -> Option<&[u8]> {
+        self.objects.get(path).map(|(_, bytes)| bytes.as_slice())
+    }
+
+    pub(super) fn put(&mut self, path: &str, bytes: Vec<u8>) -> Result<(), Crashed> {
+        self.etags += 1;
+        self.objects.insert(path.to_owned(), (ETag::new(format!("e{}", self.etags)), bytes));
+        self.written()
+    }
+
+    pub(super) fn create(&mut self, path: &str, bytes: Vec<u8>) -> Result<(), Crashed> {
+        assert!(!self.objects.contains_key(path), "{path} is created twice");
+        self.put(path, bytes)
+    }
+
+    /// Deletes with If-Match.
+    pub(super) fn delete(&mut self, path: &str, etag: &ETag) -> Result<bool, Crashed> {
+        if self.objects.get(path).is_none_or(|(found, _)| found != etag) {
+            return Ok(false);
+        }
+        self.objects.remove(path);
+        self.written()?;
+        Ok(true)
+    }
+
+    /// Changes bytes behind everybody's back.
+    pub(super) fn tamper(&mut self, path: &str, change: impl FnOnce(String) -> String) {
+        let text = String::from_utf8(self.get(path).unwrap_or_else(|| panic!("no {path}")).to_vec()).unwrap();
+        let changed = change(text.clone());
+        assert_ne!(changed, text, "{path} was not changed");
+        self.put(path, changed.into_bytes()).unwrap();
+    }
+
+    pub(super) fn roots(&self) -> BTreeMap<Seq, ETag> {
+        let roots = self.objects.iter().filter_map(|(path, (etag, _))| Some((layout::seq_of_root(path)?, etag.clone())));
+        roots.collect()
+    }
+
+    pub(super) fn leaves(&self) -> BTreeMap<Sha256Hex, ETag> {
+        let leaf = |path: &str| path.strip_prefix("inventory/leaves/")?.strip_suffix(".json")?.parse().ok();
+        self.objects.iter().filter_map(|(path, (etag, _))| Some((leaf(path)?, etag.clone()))).collect()
+    }
+
+    pub(super) fn segments(&self) -> BTreeSet<String> {
+        self.objects.keys().filter(|path| path.starts_with("history/")).cloned().collect()
+    }
+}
+
+/// A version that was committed.
+pub(super) type Key = (u64, Seq);
+
+/// What is done wrong on purpose, to see it found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Bug {
+    #[default]
+    None,
+    /// Step 6 deletes what the headers list, without looking at the roots that stay.
+    LeavesUnchecked,
+    /// Step 5 deletes a root by its number.
+    RootsUnchecked,
+    /// Step 7 is done before step 6.
+    CleanedFirst,
+}
+
+/// A catalog, what was ever committed to it, and the cache that a job keeps between its runs.
+#[derive(Clone)]
+pub(super) struct World {
+    pub(super) store: Objects,
+    pub(super) now: Instant,
+    pub(super) rules: ExpiryRules,
+    pub(super) committed: BTreeMap<Key, Sha256Hex>,
+    pub(super) cache: Cache,
+    pub(super) reads: RefCell<Reads>,
+    pub(super) editions: u64,
+    pub(super) ids: u64,
+    /// Segments that an interrupted run left and nobody may adopt any more.
+    pub(super) left: BTreeSet<String>,
+    pub(super) log: Vec<DeletionLogLine>,
+    pub(super) bug: Bug,
+}
+
+impl World {
+    /// A catalog of version 1 that has not opted in: W of 36 days, K of 2, two lines a segment.
+    pub(super) fn new() -> Self {
+        let now: Instant = "2026-01-20T12:00:00Z".parse().unwrap();
+        let mut world = Self {
+            store: Objects::default(),
+            now,
+            rules: ExpiryRules {
+                window_ms: 36 * DAY_MS,
+                keep_roots: 2,
+                limits: SegmentLimits { lines: 2, ..SegmentLimits::default() },
+            },
+            committed: BTreeMap::new(),
+            cache: Cache::default(),
+            reads: RefCell::default(),
+            editions: 0,
+            ids: 0,
+            left: BTreeSet::new(),
+            log: Vec::new(),
+            bug: Bug::None,
+        };
+        let catalog = CatalogJson::new(CATALOG_ID.parse().unwrap());
+        world.store.create(layout::CATALOG, catalog.encode().unwrap()).unwrap();
+        world.write(first_version(0, false, None, &by("init"), now).unwrap()).unwrap();
+        world
+    }
+
+    pub(super) fn opted_in() -> Self {
+        let mut world = Self::new();
+        world.opt_in().unwrap();
+        world
+    }
+
+    pub(super) fn days(&mut self, days: i64) {
+        self.now = self.now.plus_ms(days * DAY_MS);
+    }
+
+    pub(super) fn catalog(&self) -> CatalogJson {
+        CatalogJson::decode(self.store.get(layout::CATALOG).unwrap()).unwrap()
+    }
+
+    pub(super) fn history(&self) -> History {
+        History::decode(self.store.get(layout::HISTORY).unwrap()).unwrap()
+    }
+
+    pub(super) fn root(&self, seq: Seq) -> Root {
+        Root::decode(self.store.get(&layout::root(seq)).unwrap()).unwrap()
+    }
+
+    pub(super) fn sha(&self, seq: Seq) -> Sha256Hex {
+        Sha256Hex::of(self.store.get(&layout::root(seq)).unwrap())
+    }
+
+    /// The newest valid root of the highest epoch: where probing from CURRENT ends.
+    pub(super) fn head(&self) -> Root {
+        let valid = |seq: &Seq| Root::decode(self.store.get(&layout::root(*seq))?).ok();
+        self.store.roots().keys().rev().find_map(valid).unwrap()
+    }
+
+    pub(super) fn current(&self) -> Option<Current> {
+        self.store.get(layout::CURRENT).and_then(Current::decode)
+    }
+
+    pub(super) fn leaves(&self, root: &Root) -> BTreeMap<ProductId, Arc<Leaf>> {
+        let leaf = |sha256: &Sha256Hex| {
+            let bytes = self.store.get(&layout::leaf(sha256)).unwrap_or_else(|| panic!("leaf {sha256} is gone"));
+            Arc::new(Leaf::decode(bytes).unwrap())
+        };
+        root.products.iter().map(|(product, reference)| (product.clone(), leaf(&reference.leaf_sha256))).collect()
+    }
+
+    pub(super) fn id(&mut self) -> Uuid {
+        self.ids += 1;
+        Uuid::parse_str(&format!("01a18e76-2bad-7000-8000-{:012x}", self.ids)).unwrap()
+    }
+
+    fn write(&mut self, version: NextVersion) -> Result<(), Crashed> {
+        for leaf in version.leaves {
+            // As a writer on Azure does: an unconditional put.
+            self.store.put(&layout::leaf(&leaf.sha256), leaf.bytes)?;
+        }
+        let root = &version.root;
+        self.store.create(&layout::root(root.seq), version.root_bytes)?;
+        self.committed.insert((root.restore_epoch, root.seq), version.root_sha256.clone());
+        let current =
+            Current { seq: root.seq, root_sha256: version.root_sha256, restore_epoch: root.restore_epoch };
+        self.store.put(layout::CURRENT, current.encode())
+    }
+
+    /// Writes the version after the head in which `change` holds.
+    pub(super) fn commit(&mut self, kind: EventKind, change: impl FnOnce(&mut Self, &Root) -> Outcome) -> Seq {
+        let head = self.head();
+        let outcome = change(self, &head);
+        let (sha256, leaves) = (self.sha(head.seq), self.leaves(&head));
+        let base = Base::whole(&head, &sha256, &leaves);
+        let version = next_version(&base, head.restore_epoch, outcome, kind, &by("write"), self.now).unwrap();
+        self.write(version).unwrap();
+        head.seq.next()
+    }
+
+    pub(super) fn entry(&mut self, previous: Option<EditionId>, state: EntryState) -> LeafEntry {
+        self.editions += 1;
+        LeafEntry {
+            edition_id: edition(self.editions),
+            previous,
+            state,
+            manifest_sha256: Sha256Hex::of(format!("manifest {}", self.editions).as_bytes()),
+            schema_version: SchemaVersion::new("2.52"),
+            state_changed_at: self.now,
+            release_at: None,
+            structure_source: None,
+            artefacts: None,
+            dataflows: None,
+            pull_bytes: None,
+            other: Map::new(),
+        }
+    }
+
+    /// A new live edition of `name`; the one before is superseded.
+    pub(super) fn seal(&mut self, name: &str) -> Seq {
+        self.commit(EventKind::Seal, |world, head| {
+            let p = product(name);
+            let mut leaf = world.leaf_or_empty(head, &p);
+            let now = world.now;
+            let live: Option<EditionId> = leaf.live().next().map(|entry| entry.edition_id.clone());
+            for entry in leaf.editions.iter_mut().filter(|entry| entry.state == EntryState::Live) {
+                (entry.state, entry.state_changed_at) = (EntryState::Superseded, now);
+            }
+            leaf.editions.push(world.entry(live, EntryState::Live));
+            of_leaf(leaf)
+        })
+    }
+
+    pub(super) fn leaf_or_empty(&self, root: &Root, p: &ProductId) -> Leaf {
+        self.leaves(root).get(p).map_or_else(
+            || Leaf {
+                format_version: crate::inventory::INVENTORY_FORMAT,
+                product_id: p.clone(),
+                kind: Kind::Data,
+                lifecycle: Lifecycle::Revisable,
+                editions: Vec::new(),
+                other: Map::new(),
+            },
+            |leaf| leaf.as_ref().clone(),
+        )
+    }
+
+    /// Takes the live edition of `name` back for the newest superseded one; nothing changes without both.
+    pub(super) fn rollback(&mut self, name: &str) -> Seq {
+        self.commit(EventKind::Rollback, |world, head| {
+            let mut leaf = world.leaf_or_empty(head, &product(name));
+            let now = world.now;
+            let to = leaf.editions.iter().rposition(|entry| entry.state == EntryState::Superseded);
+            let from = leaf.editions.iter().position(|entry| entry.state == EntryState::Live);
+            let (Some(to), Some(from)) = (to, from) else { return Outcome::default() };
+            (leaf.editions[from].state, leaf.editions[from].state_changed_at) = (EntryState::Withdrawn, now);
+            (leaf.editions[to].state, leaf.editions[to].state_changed_at) = (EntryState::Live, now);
+            of_leaf(leaf)
+        })
+    }
+
+    /// Makes tombstones of every superseded and withdrawn edition of `name`.
+    pub(super) fn retire(&mut self, name: &str) -> Seq {
+        self.commit(EventKind::Retire, |world, head| {
+            let mut leaf = world.leaf_or_empty(head, &product(name));
+            let goes = |entry: &LeafEntry| matches!(entry.state, EntryState::Superseded | EntryState::Withdrawn);
+            let dead: Vec<_> = leaf.editions.iter().filter(|entry| goes(entry)).cloned().collect();
+            if dead.is_empty() {
+                return Outcome::default();
+            }
+            leaf.editions.retain(|entry| !goes(entry));
+            let mut retired = head.retired.clone();
+            retired.extend(dead.into_iter().map(|entry| Tombstone {
+                product_id: product(name),
+                edition_id: entry.edition_id,
+                retired_at: world.now,
+            }));
+            retired.sort();
+            Outcome { retired: Some(retired), ..of_leaf(leaf) }
+        })
+    }
+
+    /// Gives `name` the leaf that it had in the retained version `to`: an old leaf is used again.
+    pub(super) fn revert(&mut self, name: &str, to: Seq) -> Seq {
+        self.commit(EventKind::Describe, |world, _| {
+            let old = world.root(to);
+            world.leaves(&old).get(&product(name)).map_or_else(Outcome::default, |leaf| of_leaf(leaf.as_ref().clone()))
+        })
+    }
+
+    pub(super) fn describe(&mut self) -> Seq {
+        self.commit(EventKind::Describe, |_, _| Outcome::default())
+    }
+
+    // Reading for a plan.
+
+    pub(super) fn known(&self) -> Known {
+        let current = self.current().map_or(Seq::FIRST, |current| current.seq);
+        let mut known = Known::new(self.catalog(), self.history(), self.head().seq, current, self.cache.clone());
+        known.roots = self.store.roots();
+        known.segments = self.store.segments();
+        known
+    }
+
+    /// Asks until there is an answer, and gives it what it asks for: nothing twice.
+    pub(super) fn drive<T>(
+        &self,
+        known: &mut Known,
+        ask: impl Fn(&Known) -> Result<Stage<T>, HistoryRefusal>,
+    ) -> Result<T, HistoryRefusal> {
+        let mut asked = BTreeSet::new();
+        loop {
+            let reads = match ask(known)? {
+                Stage::Ready(ready) => return Ok(ready),
+                Stage::Read(reads) => reads,
+            };
+            assert!(!reads.is_empty(), "nothing to read, and no answer");
+            for read in reads {
+                assert!(asked.insert(read.clone()), "{read:?} is asked for twice");
+                let path = match &read {
+                    Read::Stamp(seq) | Read::Root(seq) => layout::root(*seq),
+                    Read::Segment(path) => path.clone(),
+                };
+                let Some((etag, bytes)) = self.store.objects.get(&path) else {
+                    known.gone(&read);
+                    continue;
+                };
+                let mut reads = self.reads.borrow_mut();
+                match read {
+                    Read::Stamp(seq) => {
+                        reads.stamps.push(seq);
+                        let end = bytes.len().min(usize::try_from(STAMP_BYTES).unwrap());
+                        known.add_stamp(seq, etag.clone(), &bytes[..end]);
+                    }
+                    Read::Root(seq) => {
+                        reads.roots.push(seq);
+                        known.add_root(seq, etag.clone(), bytes);
+                    }
+                    Read::Segment(path) => {
+                        known.add_segment(&path, bytes);
+                        reads.segments.push(path);
+                    }
+                }
+            }
+        }
+    }
+
+    pub(super) fn plan(&self) -> Result<ExpiryPlan, HistoryRefusal> {
+        self.drive(&mut self.known(), |known| plan_expiry(known, &self.rules, self.now))
+    }
+
+    pub(super) fn crash_rule(&self) -> CrashRule {
+        self.drive(&mut self.known(), crash_rule).unwrap()
+    }
+
+    pub(super) fn findings(&self) -> Vec<HistoryFinding> {
+        let mut known = self.known();
+        known.cache = Cache::default();
+        let leaves: BTreeSet<_> = self.store.leaves().into_keys().collect();
+        self.drive(&mut known, |known| check_history(&Evidence { known, leaves: Some(&leaves) })).unwrap()
+    }
+
+    // Carrying out.
+
+    pub(super) fn opt_in(&mut self) -> Result<(), Stopped> {
+        let head = self.head();
+        let fields = |seq: &Seq| match self.store.get(&layout::root(*seq)).map(Root::decode) {
+            Some(Ok(root)) if root.has_history() => HistoryFields::Both,
+            Some(Ok(_)) => HistoryFields::None,
+            Some(Err(_)) | None => HistoryFields::Unreadable,
+        };
+        let roots = self.store.roots().keys().map(|seq| (*seq, fields(seq))).collect();
+        let history = self.store.get(layout::HISTORY).map(|bytes| History::decode(bytes).unwrap());
+        match opt_in(&self.catalog(), history.as_ref(), &head, &roots, StoreKind::Memory)? {
+            OptIn::Already { .. } => {}
+            OptIn::Write { history, catalog } => {
+                if let Some(history) = history {
+                    self.store.create(layout::HISTORY, history.encode().unwrap())?;
+                }
+                self.store.put(layout::CATALOG, catalog.encode().unwrap())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn advance_current(&mut self) -> Result<(), Crashed> {
+        let head = self.head();
+        let new = Current { seq: head.seq, root_sha256: self.sha(head.seq), restore_epoch: head.restore_epoch };
+        if self.current().as_ref() != Some(&new) {
+            self.store.put(layout::CURRENT, new.encode())?;
+        }
+        Ok(())
+    }
+
+    fn write_segments(
+        &mut self,
+        known: &mut Known,
+        drafts: &[SegmentDraft],
+        mut previous: Option<SegmentRef>,
+    ) -> Result<Option<SegmentRef>, Stopped> {
+        for draft in drafts {
+            let lines: Result<Vec<SegmentLine>, _> = draft
+                .roots
+                .iter()
+                .map(|root| line_of(root, self.store.get(&layout::root(root.seq)).unwrap()))
+                .collect();
+            let written = Written {
+                catalog_id: CATALOG_ID.parse().unwrap(),
+                expired_at: self.now,
+                actor: "tester@here".to_owned(),
+            };
+            let id = self.id();
+            let built = draft.build(lines?, previous.as_ref(), id, &written)?;
+            self.store.create(&built.at.path, built.bytes)?;
+            known.cache.keep_segment(built.facts);
+            previous = Some(built.at);
+        }
+        Ok(previous)
+    }
+
+    /// Steps 0 to 8. What it did is what the dry run told.
+    pub(super) fn expire(&mut self) -> Result<ExpiryPlan, Stopped> {
+        self.advance_current()?;
+        let mut known = self.known();
+        let (rules, now) = (self.rules, self.now);
+        let plan = self.drive(&mut known, |known| plan_expiry(known, &rules, now))?;
+        let there: BTreeSet<_> = self.store.leaves().into_keys().collect();
+        let forecast = plan.forecast(&there);
+        let mut done = Forecast { expired_through: self.history().expired_through, ..Forecast::default() };
+
+        let planned = known.history.clone();
+        let newest = self.write_segments(&mut known, &plan.drafts, plan.previous(&planned))?;
+        let mut history = planned.clone();
+        if let Some(newest) = newest.filter(|_| !plan.choice.candidates.is_empty()) {
+            history = history_advanced(&planned, &self.history(), &newest, plan.expired_through)?;
+            self.store.put(layout::HISTORY, history.encode().unwrap())?;
+            done.expired_through = history.expired_through;
+            done.versions.clone_from(&plan.choice.candidates);
+            (done.segments_written, done.segments_adopted) = (plan.drafts.len(), plan.adopted.len());
+        }
+        if self.bug == Bug::RootsUnchecked {
+            for segment in &plan.pending {
+                for seq in &segment.roots {
+                    if let Some((etag, _)) = self.store.objects.get(&layout::root(*seq)).cloned() {
+                        self.store.delete(&layout::root(*seq), &etag)?;
+                    }
+                }
+            }
+        }
+        for delete in &plan.root_deletes {
+            if self.store.delete(&delete.path, &delete.etag)? {
+                done.roots_deleted.push(delete.seq);
+                self.log.push(DeletionLogLine::of_root(delete, "run-1", now));
+            }
+        }
+        if self.bug == Bug::CleanedFirst && !plan.is_nothing() {
+            history = history_cleaned(&history, &self.history())?;
+            self.store.put(layout::HISTORY, history.encode().unwrap())?;
+        }
+        let etags = self.store.leaves();
+        let mut after = self.known();
+        after.cache = known.cache;
+        let mut leaves = self.drive(&mut after, |known| leaf_deletes(known, &plan.header_leaves, &etags))?;
+        if self.bug == Bug::LeavesUnchecked {
+            let all = etags.iter().filter(|(leaf, _)| plan.header_leaves.contains(*leaf));
+            leaves = all
+                .map(|(leaf, etag)| LeafDelete {
+                    leaf_sha256: leaf.clone(),
+                    path: layout::leaf(leaf),
+                    etag: etag.clone(),
+                })
+                .collect();
+        }
+        for delete in leaves {
+            if self.store.delete(&delete.path, &delete.etag)? {
+                self.log.push(DeletionLogLine::of_leaf(&delete, "run-1", now));
+                done.leaves_deleted.push(delete.leaf_sha256);
+            }
+        }
+        if !plan.is_nothing() && self.bug != Bug::CleanedFirst {
+            let cleaned = history_cleaned(&history, &self.history())?;
+            self.store.put(layout::HISTORY, cleaned.encode().unwrap())?;
+        }
+        self.cache = after.cache;
+        self.cache.retain(&self.store.roots());
+        if self.bug == Bug::None {
+            assert_eq!(done, forecast, "the run did something else than the dry run told");
+        }
+        Ok(plan)
+    }
+
+    /// Lines of every segment that the chain reaches.
+    pub(super) fn lines(&self) -> Vec<(SegmentKind, String, SegmentLine)> {
+        let mut lines = Vec::new();
+        let mut next = self.history().newest_segment;
+        while let Some(path) = next {
+            let segment = Segment::decode(self.store.get(&path).unwrap_or_else(|| panic!("no {path}"))).unwrap();
+            let kind = segment.header.kind;
+            lines.extend(segment.lines.into_iter().map(|line| (kind, path.clone(), line)));
+            next = segment.header.previous_segment;
+        }
+        lines
+    }
+
+    /// Every segment on the chain, the oldest first.
+    pub(super) fn chain(&self) -> Vec<Segment> {
+        let mut chain = Vec::new();
+        let mut next = self.history().newest_segment;
+        while let Some(path) = next {
+            let segment = Segment::decode(self.store.get(&path).unwrap()).unwrap();
+            next = segment.header.previous_segment.clone();
+            chain.push(segment);
+        }
+        chain.reverse();
+        chain
+    }
+
+    pub(super) fn plan_restore(&self, to: Seq, confirmed: &[u64]) -> Result<RestorePlan, HistoryRefusal> {
+        let asked = RestoreAsked { to, confirmed_unread: confirmed.iter().map(|n| seq(*n)).collect() };
+        self.drive(&mut self.known(), |known| plan_restore(known, &asked, self.rules.limits))
+    }
+
+    /// A restore on an opted-in catalog, in its order; an unfinished one goes on.
+    pub(super) fn restore(&mut self, to: Seq, confirmed: &[u64]) -> Result<RestorePlan, Stopped> {
+        let mut known = self.known();
+        let asked = RestoreAsked { to, confirmed_unread: confirmed.iter().map(|n| seq(*n)).collect() };
+        let limits = self.rules.limits;
+        let plan = self.drive(&mut known, |known| plan_restore(known, &asked, limits))?;
+        let restore = plan.restore;
+        if restore.step <= RestoreStep::WriteSegments {
+            let planned = known.history.clone();
+            let newest = self.write_segments(&mut known, &plan.drafts, plan.previous(&planned))?;
+            let history = history_restored(&planned, &self.history(), &restore, newest.as_ref())?;
+            self.store.put(layout::HISTORY, history.encode().unwrap())?;
+        }
+        if restore.step <= RestoreStep::BumpEpoch {
+            let catalog = catalog_restored(&self.catalog(), to, restore.restore_epoch);
+            self.store.put(layout::CATALOG, catalog.encode().unwrap())?;
+        }
+        for delete in &plan.deletes {
+            self.store.delete(&delete.path, &delete.etag)?;
+        }
+        if restore.step <= RestoreStep::WriteRoot {
+            let version = self.restored(to, restore.restore_epoch)?;
+            self.write(version)?;
+        }
+        self.advance_current()?;
+        Ok(plan)
+    }
+
+    fn restored(&self, to: Seq, restore_epoch: u64) -> Result<NextVersion, HistoryRefusal> {
+        let (good, sha256) = (self.root(to), self.sha(to));
+        let leaves = self.leaves(&good);
+        let mut taken = TakenBack::default();
+        for (_, _, line) in self.lines().iter().filter(|(_, _, line)| line.seq > to) {
+            taken.add_line(line);
+        }
+        let base = Base::whole(&good, &sha256, &leaves);
+        restored_version(&base, &good, &leaves, &taken, restore_epoch, &by("restore"), self.now)
+    }
+
+    // What always holds.
+
+    /// Nothing retained is lost, every version is in exactly one place, and the chain verifies. `interrupted` allows what
+    /// a crash leaves until the rerun.
+    pub(super) fn check(&self, interrupted: bool) {
+        if self.catalog().format_version.major < 2 {
+            return;
+        }
+        let roots = self.store.roots();
+        let lines = self.lines();
+        for ((epoch, seq), sha256) in &self.committed {
+            let is_root = roots.contains_key(seq) && self.sha(*seq) == *sha256;
+            let told = lines.iter().filter(|(_, _, line)| (line.restore_epoch, line.seq) == (*epoch, *seq));
+            let told: Vec<_> = told.collect();
+            assert!(told.iter().all(|(_, _, line)| line.root_sha256 == *sha256), "{epoch}/{seq} is told wrong");
+            let places = told.len() + usize::from(is_root);
+            assert!(
+                places == 1 || interrupted && places == 2 && is_root,
+                "version {seq} of epoch {epoch} is in {places} places, interrupted: {interrupted}"
+            );
+        }
+        let leaves = self.store.leaves();
+        for seq in roots.keys() {
+            for reference in self.root(*seq).products.values() {
+                assert!(leaves.contains_key(&reference.leaf_sha256), "version {seq} lost a leaf");
+            }
+        }
+        if interrupted {
+            return;
+        }
+        let left: BTreeSet<_> = self.left.iter().cloned().collect();
+        let findings: Vec<_> = self.findings().into_iter().filter(|found| !left.contains(&found.subject())).collect();
+        assert_eq!(findings, [], "the catalog does not verify");
+    }
+
+    /// Everything but what may differ between two runs: names and times of segments.
+    pub(super) fn essence(&self) -> BTreeMap<String, Vec<u8>> {
+        let mut essence: BTreeMap<String, Vec<u8>> = BTreeMap::new();
+        for (path, (_, bytes)) in &self.store.objects {
+            if !path.starts_with("history/") && path != layout::HISTORY {
+                essence.insert(path.clone(), bytes.clone());
+            }
+        }
+        let segments = self.chain();
+        let history = self.history();
+        let place = |path: &Option<String>| {
+            let at = segments.iter().position(|segment| match path {
+                None => false,
+                Some(path) => {
+                    layout::segment_name(path).is_some_and(|name| {
+                        (name.restore_epoch, name.first, name.last)
+                            == (segment.header.restore_epoch, segment.header.first, segment.header.last)
+                    })
+                }
+            });
+            format!("{at:?}")
+        };
+        let told = format!(
+            "{} {} {} {}",
+            history.restore_epoch,
+            history.expired_through,
+            place(&history.newest_segment),
+            place(&history.cleaned_through)
+        );
+        essence.insert(layout::HISTORY.to_owned(), told.into_bytes());
+        for (n, segment) in segments.iter().enumerate() {
+            let header = &segment.header;
+            let told = format!(
+                "{:?} {} {:?} {:?} {:?} {:?}",
+                header.kind, header.restore_epoch, header.roots, header.leaves, header.unread, segment.lines
+            );
+            essence.insert(format!("segment {n}"), told.into_bytes());
+        }
+        let orphans = self.store.segments().len() - segments.len();
+        essence.insert("orphans".to_owned(), orphans.to_string().into_bytes());
+        essence
+    }
+}
+
+pub(super) fn of_leaf(leaf: Leaf) -> Outcome {
+    Outcome { leaves: BTreeMap::from([(leaf.product_id.clone(), leaf)]), ..Outcome::default() }
+}
