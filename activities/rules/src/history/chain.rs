@@ -121,8 +121,11 @@ impl<'k> Index<'k> {
         sha256: &Sha256Hex,
         findings: &mut Vec<HistoryFinding>,
     ) -> Option<Entry<'k>> {
-        let others = self.at(at).iter().filter(|other| other.stamp.restore_epoch <= above.stamp.restore_epoch);
-        if let Some(other) = others.clone().find(|other| !other.is_discarded()).or_else(|| others.clone().next()) {
+        // What a restore discarded is of another branch, and says nothing of this one.
+        let fits = |other: &&Entry<'k>| {
+            !other.is_discarded() && other.stamp.restore_epoch <= above.stamp.restore_epoch
+        };
+        if let Some(other) = self.at(at).iter().find(fits) {
             findings.push(HistoryFinding::Chain {
                 seq: above.seq,
                 found: sha256.clone(),

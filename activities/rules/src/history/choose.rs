@@ -109,7 +109,7 @@ pub fn choose(known: &Known, rules: &ExpiryRules, now: Instant) -> Result<Stage<
     };
     // The highest that K and CURRENT allow.
     let newest = known.head.get().saturating_sub(rules.keep_roots);
-    let allowed = newest.min(known.current.get().saturating_sub(1));
+    let allowed = newest.min(known.current.seq.get().saturating_sub(1));
     let over = |seq: Seq| if seq.get() > newest { Stop::Newest { seq } } else { Stop::Current { seq } };
     if start.get() > allowed {
         return Ok(Stage::Ready(nothing(start, over(start))));

@@ -67,7 +67,7 @@ pub fn crash_rule(known: &Known) -> Result<Stage<CrashRule>, HistoryRefusal> {
         newest = Some(next.at.clone());
         orphans.push(next.at.path.clone());
     }
-    let step = if known.current < known.head {
+    let step = if known.current.seq < known.head {
         Some(ExpiryStep::AdvanceCurrent)
     } else if !orphans.is_empty() {
         Some(ExpiryStep::WriteSegments)

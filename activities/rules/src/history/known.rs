@@ -9,7 +9,7 @@ use serde::de::{IgnoredAny, MapAccess, Visitor};
 use super::cache::{Cache, ETag, RootFacts, SegmentFacts, SegmentRef};
 use super::refusal::HistoryRefusal;
 use crate::instant::Instant;
-use crate::inventory::{CatalogJson, History, Seq};
+use crate::inventory::{CatalogJson, Current, History, Seq};
 use crate::layout;
 
 /// How much of a root has to be read for its [`RootStamp`] (*catalog* §6.2: `created_at` is the fifth field).
@@ -104,10 +104,11 @@ pub struct Known {
     pub catalog: CatalogJson,
     /// `inventory/HISTORY`.
     pub history: History,
-    /// The newest valid version.
+    /// The newest valid version. While a restore is unfinished, so that readers find none, the highest root that can be
+    /// read.
     pub head: Seq,
-    /// The version that `CURRENT` names, after it was brought up to the head.
-    pub current: Seq,
+    /// `CURRENT`. An expiry brings it up to the head first; a restore that was interrupted may have left it behind.
+    pub current: Current,
     /// The roots that a LIST of `inventory/` shows.
     pub roots: BTreeMap<Seq, ETag>,
     /// The segments that a LIST of `history/` shows.
@@ -124,7 +125,7 @@ pub struct Known {
 impl Known {
     /// What is known before anything was read.
     #[must_use]
-    pub fn new(catalog: CatalogJson, history: History, head: Seq, current: Seq, cache: Cache) -> Self {
+    pub fn new(catalog: CatalogJson, history: History, head: Seq, current: Current, cache: Cache) -> Self {
         Self {
             catalog,
             history,

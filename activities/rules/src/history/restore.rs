@@ -71,8 +71,7 @@ impl RestorePlan {
     }
 }
 
-/// The restore that was begun on an opted-in catalog and not finished, if there is one (D15). Only `CURRENT` may still
-/// be missing when there is none: whoever writes next brings it up.
+/// The restore that was begun on an opted-in catalog and not finished, if there is one (D15).
 ///
 /// # Errors
 /// [`HistoryRefusal::UnfinishedRestore`] when `HISTORY` is of an epoch before `catalog.json`'s, which no restore leaves;
@@ -80,12 +79,12 @@ impl RestorePlan {
 pub fn restore_found(known: &Known) -> Result<Stage<Option<Restore>>, HistoryRefusal> {
     known.since()?;
     let (catalog, restore_epoch) = (known.catalog.restore_epoch, known.history.restore_epoch);
-    let head = known.roots.keys().next_back().copied();
-    if let Some(head) = head.filter(|head| known.damage(*head).is_none()) {
+    let head = known.head;
+    if known.roots.contains_key(&head) && known.damage(head).is_none() {
         let stamp = ready!(known.stamp(head)?);
-        // In every other state, a root of the new epoch is the highest, and it is written last.
+        // The root of the new epoch is written last.
         if catalog == restore_epoch && stamp.restore_epoch == restore_epoch {
-            return Ok(Stage::Ready(None));
+            return without_current(known, head);
         }
         if catalog > restore_epoch || stamp.restore_epoch > restore_epoch {
             return Err(HistoryRefusal::UnfinishedRestore {
@@ -132,6 +131,17 @@ pub fn restore_found(known: &Known) -> Result<Stage<Option<Restore>>, HistoryRef
     }
     let found = "is not there: nothing is left of the epoch before".to_owned();
     Err(HistoryRefusal::TargetUnread { to: known.head, found })
+}
+
+/// The first root of an epoch that `CURRENT` has not come to: only step 6 is missing.
+fn without_current(known: &Known, head: Seq) -> Result<Stage<Option<Restore>>, HistoryRefusal> {
+    let restore_epoch = known.history.restore_epoch;
+    let Some(to) = head.before().filter(|to| known.roots.contains_key(to)) else { return Ok(Stage::Ready(None)) };
+    if known.current.restore_epoch >= restore_epoch || known.damage(to).is_some() {
+        return Ok(Stage::Ready(None));
+    }
+    let is_first = ready!(known.stamp(to)?).restore_epoch < restore_epoch;
+    Ok(Stage::Ready(is_first.then_some(Restore { to, restore_epoch, step: RestoreStep::WriteCurrent })))
 }
 
 fn unfinished(known: &Known, facts: &RootFacts) -> HistoryRefusal {
@@ -207,7 +217,7 @@ fn resumed(known: &Known, restore: Restore) -> Result<Stage<RestorePlan>, Histor
         adopted: Vec::new(),
         orphans: Vec::new(),
         drafts: Vec::new(),
-        deletes: deletes(known, restore.to),
+        deletes: if restore.step <= RestoreStep::DeleteRoots { deletes(known, restore.to) } else { Vec::new() },
     }))
 }
 

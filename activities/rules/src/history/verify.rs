@@ -105,8 +105,7 @@ impl<'k> Look<'k> {
                 expected: catalog.catalog_id.clone(),
             });
         }
-        let highest = self.known.roots.keys().rev().find_map(|seq| self.known.facts(*seq));
-        let head = highest.map_or(history.restore_epoch, |facts| facts.restore_epoch);
+        let head = self.known.facts(self.known.head).map_or(history.restore_epoch, |facts| facts.restore_epoch);
         if catalog.restore_epoch != history.restore_epoch || head != history.restore_epoch {
             let to = match restore_found(self.known) {
                 Ok(Stage::Ready(found)) => found.map(|restore| restore.to),

@@ -374,7 +374,7 @@ impl World {
     // Reading for a plan.
 
     pub(super) fn known(&self) -> Known {
-        let current = self.current().map_or(Seq::FIRST, |current| current.seq);
+        let current = self.current().unwrap();
         let mut known = Known::new(self.catalog(), self.history(), self.head().seq, current, self.cache.clone());
         known.roots = self.store.roots();
         known.segments = self.store.segments();
@@ -674,11 +674,11 @@ impl World {
     }
 
     /// Everything but what may differ between two runs: names and times of segments.
-    pub(super) fn essence(&self) -> BTreeMap<String, Vec<u8>> {
-        let mut essence: BTreeMap<String, Vec<u8>> = BTreeMap::new();
+    pub(super) fn essence(&self) -> BTreeMap<String, String> {
+        let mut essence: BTreeMap<String, String> = BTreeMap::new();
         for (path, (_, bytes)) in &self.store.objects {
             if !path.starts_with("history/") && path != layout::HISTORY {
-                essence.insert(path.clone(), bytes.clone());
+                essence.insert(path.clone(), String::from_utf8_lossy(bytes).into_owned());
             }
         }
         let segments = self.chain();
@@ -702,18 +702,26 @@ impl World {
             place(&history.newest_segment),
             place(&history.cleaned_through)
         );
-        essence.insert(layout::HISTORY.to_owned(), told.into_bytes());
+        essence.insert(layout::HISTORY.to_owned(), told);
         for (n, segment) in segments.iter().enumerate() {
             let header = &segment.header;
             let told = format!(
                 "{:?} {} {:?} {:?} {:?} {:?}",
                 header.kind, header.restore_epoch, header.roots, header.leaves, header.unread, segment.lines
             );
-            essence.insert(format!("segment {n}"), told.into_bytes());
+            essence.insert(format!("segment {n}"), told);
         }
         let orphans = self.store.segments().len() - segments.len();
-        essence.insert("orphans".to_owned(), orphans.to_string().into_bytes());
+        essence.insert("orphans".to_owned(), orphans.to_string());
         essence
+    }
+}
+
+/// Panics at the first object that differs.
+pub(super) fn same(found: &World, expected: &World, what: &str) {
+    let (found, expected) = (found.essence(), expected.essence());
+    for key in found.keys().chain(expected.keys()) {
+        assert_eq!(found.get(key), expected.get(key), "{what}: {key}");
     }
 }
 

@@ -1,1 +1,269 @@
+//! Random versions, rollbacks, restores, opt-ins and expiries, each expiry and restore with a crash after any single
+//! write or delete. After each step: nothing retained is lost, every version is in exactly one place, the chain verifies,
+//! and what an interrupted run leaves ends as an undisturbed one.
 
+use std::cell::RefCell;
+use std::hash::{BuildHasher as _, RandomState};
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+
+use super::model::*;
+use crate::history::*;
+use crate::inventory::{EntryState, Seq};
+use crate::layout;
+
+/// A runner whose seed is printed, and taken from `JOBCTL_TEST_SEED` where that is set.
+fn runner(cases: u32, shrinks: u32) -> TestRunner {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let seed = number("JOBCTL_TEST_SEED").unwrap_or_else(|| RandomState::new().hash_one(0_u8));
+    println!("JOBCTL_TEST_SEED={seed}");
+    let cases = number("JOBCTL_TEST_CASES").and_then(|cases| u32::try_from(cases).ok()).unwrap_or(cases);
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+    TestRunner::new_with_rng(Config { cases, failure_persistence: None, max_shrink_iters: shrinks, ..Config::default() }, rng)
+}
+
+/// What is done next; the numbers pick from what there is.
+#[derive(Debug, Clone, Copy)]
+struct Step {
+    kind: u8,
+    a: u8,
+    b: u8,
+    days: u8,
+    /// The write after which an expiry or a restore ends.
+    crash: Option<u32>,
+    /// Whether something else comes before the rerun.
+    later: bool,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let days = prop_oneof![4 => Just(0_u8), 2 => 1..15_u8, 1 => 15..60_u8];
+    let crash = prop_oneof![1 => Just(None), 3 => (1..25_u32).prop_map(Some)];
+    let one = (0..24_u8, any::<u8>(), any::<u8>(), days, crash, any::<bool>());
+    let one = one.prop_map(|(kind, a, b, days, crash, later)| Step { kind, a, b, days, crash, later });
+    proptest::collection::vec(one, 5..45)
+}
+
+const PRODUCTS: [&str; 3] = ["a", "b", "c"];
+
+#[derive(Debug, Default)]
+struct Counts {
+    expired: usize,
+    crashed: usize,
+    adopted: usize,
+    restored: usize,
+    restores_crashed: usize,
+    leaves: usize,
+    finished_later: usize,
+}
+
+impl Step {
+    fn product(self) -> &'static str {
+        PRODUCTS[usize::from(self.a) % PRODUCTS.len()]
+    }
+
+    fn retained(self, world: &World) -> Seq {
+        let head = world.head();
+        let roots: Vec<_> = world.store.roots().into_keys().filter(|seq| *seq <= head.seq).collect();
+        roots[usize::from(self.b) % roots.len()]
+    }
+
+    fn run(self, world: &mut World, interrupted: &mut bool, counts: &mut Counts) {
+        world.days(i64::from(self.days));
+        match self.kind {
+            0..8 => drop(world.seal(self.product())),
+            8 | 9 => drop(world.rollback(self.product())),
+            10 => drop(world.retire(self.product())),
+            11 | 12 => {
+                let to = self.retained(world);
+                world.revert(self.product(), to);
+            }
+            13 => drop(world.describe()),
+            14 => world.opt_in().unwrap(),
+            // What was used is gone: the cache may be lost at any time.
+            15 => world.cache = Cache::default(),
+            16..21 if is_opted_in(world) => self.expire(world, interrupted, counts),
+            21..24 if is_opted_in(world) => self.restore(world, counts),
+            _ => drop(world.seal(self.product())),
+        }
+    }
+
+    fn expire(self, world: &mut World, interrupted: &mut bool, counts: &mut Counts) {
+        world.rules.keep_roots = 2 + u64::from(self.b % 3);
+        world.rules.limits.lines = 1 + usize::from(self.a % 4);
+        let mut whole = world.clone();
+        let plan = whole.expire().unwrap();
+        counts.expired += plan.choice.candidates.len();
+        counts.leaves += plan.leaves.len();
+        counts.adopted += plan.adopted.len();
+        world.left.extend(plan.orphans.iter().map(|orphan| orphan.path.clone()));
+        whole.left.clone_from(&world.left);
+        whole.check(false);
+        let before = world.clone();
+        world.store.writes_left = self.crash;
+        let stopped = world.expire();
+        world.store.writes_left = None;
+        match stopped {
+            Ok(_) => *interrupted = false,
+            Err(Stopped::Crashed) => {
+                counts.crashed += 1;
+                world.check(true);
+                if self.later {
+                    *interrupted = true;
+                    counts.finished_later += 1;
+                    return;
+                }
+                world.expire().unwrap();
+                *interrupted = false;
+            }
+            Err(Stopped::Refused(refusal)) => panic!("{refusal}"),
+        }
+        same(world, &whole, "the rerun");
+        drop(before);
+    }
+
+    fn restore(self, world: &mut World, counts: &mut Counts) {
+        let to = self.retained(world);
+        // A version that a stale head left is not there in this model, so every retained one is on the chain.
+        let head = world.head();
+        let mut whole = world.clone();
+        let plan = whole.restore(to, &[]).unwrap();
+        counts.restored += 1;
+        check_restored(world, &whole, to);
+        for orphan in &plan.orphans {
+            world.left.insert(orphan.path.clone());
+        }
+        whole.left.clone_from(&world.left);
+        world.store.writes_left = self.crash;
+        let stopped = world.restore(to, &[]);
+        world.store.writes_left = None;
+        match stopped {
+            Ok(_) => {}
+            Err(Stopped::Crashed) => {
+                counts.restores_crashed += 1;
+                world.check(true);
+                let done = world.current().is_some_and(|current| current.restore_epoch > head.restore_epoch);
+                if !done {
+                    world.restore(to, &[]).unwrap();
+                }
+            }
+            Err(Stopped::Refused(refusal)) => panic!("{refusal}"),
+        }
+        same(world, &whole, "the restore's rerun");
+    }
+}
+
+fn is_opted_in(world: &World) -> bool {
+    world.catalog().format_version.major == 2
+}
+
+/// Nothing that was withdrawn or retired when the restore began is live or waits after it.
+fn check_restored(before: &World, after: &World, to: Seq) {
+    let (old, new) = (before.head(), after.head());
+    assert_eq!((new.seq, new.restore_epoch), (to.next(), old.restore_epoch + 1));
+    let leaves = after.leaves(&new);
+    let is_live = |edition: &crate::ids::EditionId| {
+        let entries = leaves.values().flat_map(|leaf| &leaf.editions);
+        entries.into_iter().any(|entry| entry.edition_id == *edition && entry.state == EntryState::Live)
+    };
+    for leaf in before.leaves(&old).values() {
+        for entry in leaf.editions.iter().filter(|entry| entry.state == EntryState::Withdrawn) {
+            assert!(!is_live(&entry.edition_id), "edition {} came back", entry.edition_id);
+        }
+    }
+    for dead in &old.retired {
+        assert!(!is_live(&dead.edition_id), "edition {} came back from the dead", dead.edition_id);
+    }
+    for leaf in leaves.values() {
+        assert!(leaf.live().count() <= 1);
+    }
+}
+
+fn check(world: &World, interrupted: bool) {
+    world.check(interrupted);
+    if is_opted_in(world) {
+        // The newest ones stay, whatever expired.
+        let head = world.head().seq.get();
+        for n in head.saturating_sub(1).max(1)..=head {
+            assert!(world.store.get(&layout::root(seq(n))).is_some(), "version {n} of {head}");
+        }
+    }
+}
+
+/// One history of a catalog.
+fn history(steps: &[Step], counts: &mut Counts) {
+    let mut world = World::new();
+    let mut interrupted = false;
+    for step in steps {
+        step.run(&mut world, &mut interrupted, counts);
+        check(&world, interrupted || has_orphans(&world));
+    }
+    if is_opted_in(&world) {
+        let plan = world.expire().unwrap();
+        world.left.extend(plan.orphans.into_iter().map(|orphan| orphan.path));
+        // Orphans that nothing expires after stay as they are.
+        world.left.extend(world.findings().into_iter().filter_map(|finding| match finding {
+            HistoryFinding::SegmentUnlinked { path, .. } => Some(path),
+            _ => None,
+        }));
+        world.check(false);
+    }
+}
+
+fn has_orphans(world: &World) -> bool {
+    is_opted_in(world) && world.store.segments().len() > world.chain().len() + world.left.len()
+}
+
+#[test]
+fn no_history_of_versions_restores_and_interrupted_expiries_loses_anything() {
+    let counts = RefCell::new(Counts::default());
+    let mut runner = runner(60, 2_000);
+    runner
+        .run(&steps(), |steps| {
+            history(&steps, &mut counts.borrow_mut());
+            Ok(())
+        })
+        .unwrap();
+    let counts = counts.into_inner();
+    println!("{counts:?}");
+    assert!(counts.expired > 100 && counts.crashed > 20 && counts.leaves > 20, "{counts:?}");
+    assert!(counts.restored > 30 && counts.restores_crashed > 20 && counts.finished_later > 5, "{counts:?}");
+}
+
+/// Whether random histories see what a fault in the executor does; it tells with which seed.
+fn is_found(bug: Bug) -> bool {
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    let mut runner = runner(60, 0);
+    let found = runner.run(&steps(), |steps| {
+        let mut world = World::new();
+        world.bug = bug;
+        for step in steps.into_iter().filter(|step| step.kind < 21) {
+            if step.kind >= 16 && is_opted_in(&world) {
+                world.days(i64::from(step.days));
+                world.store.writes_left = step.crash;
+                let stopped = world.expire();
+                world.store.writes_left = None;
+                if stopped.is_err() {
+                    world.expire().unwrap();
+                }
+                world.check(false);
+            } else {
+                step.run(&mut world, &mut false, &mut Counts::default());
+            }
+        }
+        Ok(())
+    });
+    std::panic::set_hook(hook);
+    println!("{bug:?}: {:?}", found.as_ref().err().map(|error| error.to_string().lines().next().map(str::to_owned)));
+    found.is_err()
+}
+
+#[test]
+fn the_histories_find_an_executor_that_deletes_leaves_unchecked_or_says_too_early_that_it_is_done() {
+    assert!(is_found(Bug::LeavesUnchecked));
+    assert!(is_found(Bug::RootsUnchecked));
+    assert!(!is_found(Bug::None));
+}
