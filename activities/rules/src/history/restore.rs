@@ -185,6 +185,11 @@ pub fn plan_restore(
     ready!(known.all_segments());
     ready!(readable(known, to)?);
     let target = ready!(target(known, to)?);
+    if recorded_by(known.chain()?.iter(), target).is_some() {
+        // The next expiry deletes it.
+        let found = "has expired, and only its root is not deleted yet".to_owned();
+        return Err(HistoryRefusal::TargetUnread { to, found });
+    }
     let after = after(known, target)?;
     let unconfirmed = after.iter().filter(|(_, item)| item.needs_word()).map(|(seq, _)| *seq);
     let unread: Vec<Seq> = unconfirmed.filter(|seq| !asked.confirmed_unread.contains(seq)).collect();

@@ -243,6 +243,21 @@ fn cleaned_through_limits_the_crash_rule() {
 }
 
 #[test]
+fn a_leaf_that_is_used_again_before_the_rerun_stays_though_the_header_lists_it() {
+    // HISTORY names the segments of 2 to 7, and every root is still there.
+    let mut world = crashed_after(&one_epoch(), 4);
+    let leaf = world.root(seq(4)).leaf_sha256(&product("a")).unwrap().clone();
+    let planned = world.plan().unwrap();
+    assert!(planned.header_leaves.contains(&leaf) && planned.leaves.contains(&leaf));
+    world.revert("a", seq(4));
+    let plan = world.plan().unwrap();
+    assert!(plan.header_leaves.contains(&leaf) && !plan.leaves.contains(&leaf));
+    world.expire().unwrap();
+    assert!(world.store.get(&layout::leaf(&leaf)).is_some());
+    world.check(false);
+}
+
+#[test]
 fn an_expiry_that_was_interrupted_before_a_restore_is_finished_after_it() {
     // HISTORY names the segments of 2 to 7; of the roots only 2 is deleted.
     let mut world = crashed_after(&one_epoch(), 5);

@@ -147,19 +147,6 @@ impl Objects {
 /// A version that was committed.
 pub(super) type Key = (u64, Seq);
 
-/// What is done wrong on purpose, to see it found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Bug {
-    #[default]
-    None,
-    /// Step 6 deletes what the headers list, without looking at the roots that stay.
-    LeavesUnchecked,
-    /// Step 5 deletes a root by its number.
-    RootsUnchecked,
-    /// Step 7 is done before step 6.
-    CleanedFirst,
-}
-
 /// A catalog, what was ever committed to it, and the cache that a job keeps between its runs.
 #[derive(Clone)]
 pub(super) struct World {
@@ -174,7 +161,6 @@ pub(super) struct World {
     /// Segments that an interrupted run left and nobody may adopt any more.
     pub(super) left: BTreeSet<String>,
     pub(super) log: Vec<DeletionLogLine>,
-    pub(super) bug: Bug,
 }
 
 impl World {
@@ -196,7 +182,6 @@ impl World {
             ids: 0,
             left: BTreeSet::new(),
             log: Vec::new(),
-            bug: Bug::None,
         };
         let catalog = CatalogJson::new(CATALOG_ID.parse().unwrap());
         world.store.create(layout::CATALOG, catalog.encode().unwrap()).unwrap();
@@ -361,9 +346,11 @@ impl World {
 
     /// Gives `name` the leaf that it had in the retained version `to`: an old leaf is used again.
     pub(super) fn revert(&mut self, name: &str, to: Seq) -> Seq {
-        self.commit(EventKind::Describe, |world, _| {
-            let old = world.root(to);
-            world.leaves(&old).get(&product(name)).map_or_else(Outcome::default, |leaf| of_leaf(leaf.as_ref().clone()))
+        self.commit(EventKind::Describe, |world, head| {
+            let leaves = world.leaves(&world.root(to));
+            let is_dead = |entry: &LeafEntry| head.tombstone(&product(name), &entry.edition_id).is_some();
+            let leaf = leaves.get(&product(name)).filter(|leaf| !leaf.editions.iter().any(is_dead));
+            leaf.map_or_else(Outcome::default, |leaf| of_leaf(leaf.as_ref().clone()))
         })
     }
 
@@ -517,54 +504,29 @@ impl World {
             done.versions.clone_from(&plan.choice.candidates);
             (done.segments_written, done.segments_adopted) = (plan.drafts.len(), plan.adopted.len());
         }
-        if self.bug == Bug::RootsUnchecked {
-            for segment in &plan.pending {
-                for seq in &segment.roots {
-                    if let Some((etag, _)) = self.store.objects.get(&layout::root(*seq)).cloned() {
-                        self.store.delete(&layout::root(*seq), &etag)?;
-                    }
-                }
-            }
-        }
         for delete in &plan.root_deletes {
             if self.store.delete(&delete.path, &delete.etag)? {
                 done.roots_deleted.push(delete.seq);
                 self.log.push(DeletionLogLine::of_root(delete, "run-1", now));
             }
         }
-        if self.bug == Bug::CleanedFirst && !plan.is_nothing() {
-            history = history_cleaned(&history, &self.history())?;
-            self.store.put(layout::HISTORY, history.encode().unwrap())?;
-        }
         let etags = self.store.leaves();
         let mut after = self.known();
         after.cache = known.cache;
-        let mut leaves = self.drive(&mut after, |known| leaf_deletes(known, &plan.header_leaves, &etags))?;
-        if self.bug == Bug::LeavesUnchecked {
-            let all = etags.iter().filter(|(leaf, _)| plan.header_leaves.contains(*leaf));
-            leaves = all
-                .map(|(leaf, etag)| LeafDelete {
-                    leaf_sha256: leaf.clone(),
-                    path: layout::leaf(leaf),
-                    etag: etag.clone(),
-                })
-                .collect();
-        }
+        let leaves = self.drive(&mut after, |known| leaf_deletes(known, &plan.header_leaves, &etags))?;
         for delete in leaves {
             if self.store.delete(&delete.path, &delete.etag)? {
                 self.log.push(DeletionLogLine::of_leaf(&delete, "run-1", now));
                 done.leaves_deleted.push(delete.leaf_sha256);
             }
         }
-        if !plan.is_nothing() && self.bug != Bug::CleanedFirst {
+        if !plan.is_nothing() {
             let cleaned = history_cleaned(&history, &self.history())?;
             self.store.put(layout::HISTORY, cleaned.encode().unwrap())?;
         }
         self.cache = after.cache;
         self.cache.retain(&self.store.roots());
-        if self.bug == Bug::None {
-            assert_eq!(done, forecast, "the run did something else than the dry run told");
-        }
+        assert_eq!(done, forecast, "the run did something else than the dry run told");
         Ok(plan)
     }
 
