@@ -34,7 +34,7 @@ pub use expiry::{
     history_cleaned, leaf_deletes, plan_expiry,
 };
 pub use gates::{Gate, GateFault, Pod, PodAnswer, PodCheck, PodGroup, Pods, gates, pod_check};
-pub use known::{Known, RootStamp, STAMP_BYTES, Read, Stage};
+pub use known::{Known, Read, RootStamp, STAMP_BYTES, Stage};
 pub use opt_in::{HistoryFields, OptIn, StoreKind, opt_in};
 pub use orphans::Orphan;
 pub use refusal::HistoryRefusal;

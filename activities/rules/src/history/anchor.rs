@@ -74,10 +74,8 @@ pub fn check_anchor(known: &Known, anchor: &Anchor) -> Result<Stage<Vec<HistoryF
     let chain = follow(known, known.newest(), layout::HISTORY.to_owned(), &mut findings);
     if let Some(segment) = &anchor.segment {
         if !chain.iter().any(|known| known.at == *segment) {
-            findings.push(HistoryFinding::AnchorSegment {
-                path: segment.path.clone(),
-                expected: segment.sha256.clone(),
-            });
+            findings
+                .push(HistoryFinding::AnchorSegment { path: segment.path.clone(), expected: segment.sha256.clone() });
         }
         // What hangs on the anchor itself is checked also when the links to it are lost.
         let _ = follow(known, Some(segment.clone()), "the anchor".to_owned(), &mut findings);

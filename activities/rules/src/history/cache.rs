@@ -1,7 +1,7 @@
 //! What is kept of roots and segments after they were read once. Neither ever changes, so what is known of an object
 //! holds as long as the store shows it with the same `ETag` (*catalog* §6.9 step 6).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -171,6 +171,16 @@ struct CachedRoot {
     leaves: Vec<u32>,
 }
 
+/// Some leaves of a cache: thousands of roots name millions of times the same ones.
+#[derive(Debug)]
+pub(super) struct LeafNumbers(Vec<bool>);
+
+impl LeafNumbers {
+    pub(super) fn contains(&self, number: u32) -> bool {
+        usize::try_from(number).ok().and_then(|number| self.0.get(number)).copied().unwrap_or_default()
+    }
+}
+
 /// Roots by path and `ETag`, with the leaves that each names, and segments by path. A lost or unreadable cache costs
 /// reads and nothing else.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -180,7 +190,7 @@ pub struct Cache {
     segments: BTreeMap<String, SegmentFacts>,
     /// Every leaf that a root names, once: a root of 7,000 products names almost the same ones as the root before it.
     leaves: Vec<Sha256Hex>,
-    numbers: BTreeMap<Sha256Hex, u32>,
+    numbers: HashMap<Sha256Hex, u32>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -260,14 +270,26 @@ impl Cache {
     /// Drops the roots that the store does not show any more with these `ETag`s, and the leaves that only they named.
     pub fn retain(&mut self, listed: &BTreeMap<Seq, ETag>) {
         self.roots.retain(|seq, root| listed.get(seq) == Some(&root.etag));
-        let used: BTreeSet<u32> = self.roots.values().flat_map(|root| root.leaves.iter().copied()).collect();
-        let new: BTreeMap<u32, u32> = used.iter().copied().zip(0_u32..).collect();
-        let leaves: Vec<_> = used.iter().filter_map(|number| self.leaf(*number).cloned()).collect();
+        let used = self.named_by(self.roots.keys().copied());
+        let numbers = (0_u32..).zip(&self.leaves).filter(|(number, _)| used.contains(*number));
+        let new: HashMap<u32, u32> = numbers.clone().map(|(number, _)| number).zip(0_u32..).collect();
+        let leaves: Vec<_> = numbers.map(|(_, leaf)| leaf.clone()).collect();
         for root in self.roots.values_mut() {
             root.leaves = root.leaves.iter().filter_map(|number| new.get(number).copied()).collect();
         }
         self.numbers = leaves.iter().cloned().zip(0_u32..).collect();
         self.leaves = leaves;
+    }
+
+    /// The leaves that any of `seqs` names.
+    pub(super) fn named_by(&self, seqs: impl Iterator<Item = Seq>) -> LeafNumbers {
+        let mut named = vec![false; self.leaves.len()];
+        for number in seqs.flat_map(|seq| self.leaf_numbers(seq)) {
+            if let Some(named) = usize::try_from(*number).ok().and_then(|number| named.get_mut(number)) {
+                *named = true;
+            }
+        }
+        LeafNumbers(named)
     }
 
     /// The numbers of the leaves that root `seq` names; none for a root that is not kept.

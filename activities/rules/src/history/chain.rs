@@ -122,9 +122,7 @@ impl<'k> Index<'k> {
         findings: &mut Vec<HistoryFinding>,
     ) -> Option<Entry<'k>> {
         // What a restore discarded is of another branch, and says nothing of this one.
-        let fits = |other: &&Entry<'k>| {
-            !other.is_discarded() && other.stamp.restore_epoch <= above.stamp.restore_epoch
-        };
+        let fits = |other: &&Entry<'k>| !other.is_discarded() && other.stamp.restore_epoch <= above.stamp.restore_epoch;
         if let Some(other) = self.at(at).iter().find(fits) {
             findings.push(HistoryFinding::Chain {
                 seq: above.seq,

@@ -169,12 +169,12 @@ pub fn plan_expiry(known: &Known, rules: &ExpiryRules, now: Instant) -> Result<S
     plan.kept = kept(known, &goes, plan.expired_through)?;
 
     let stays = known.roots.keys().filter(|seq| !goes.contains(seq));
-    let named: BTreeSet<u32> = stays.flat_map(|seq| known.cache.leaf_numbers(*seq).iter().copied()).collect();
-    plan.drafts = ready!(drafts(known, rest, &|leaf| named.contains(&leaf), rules.limits)?);
+    let named = known.cache.named_by(stays.copied());
+    plan.drafts = ready!(drafts(known, rest, &|leaf| named.contains(leaf), rules.limits)?);
     let written = plan.drafts.iter().flat_map(|draft| &draft.leaves);
     let told = plan.pending.iter().chain(&plan.adopted).flat_map(|segment| &segment.leaves);
     plan.header_leaves = written.chain(told).cloned().collect();
-    let is_named = |leaf: &Sha256Hex| known.cache.number_of(leaf).is_some_and(|number| named.contains(&number));
+    let is_named = |leaf: &Sha256Hex| known.cache.number_of(leaf).is_some_and(|number| named.contains(number));
     plan.leaves = plan.header_leaves.iter().filter(|leaf| !is_named(leaf)).cloned().collect();
     Ok(Stage::Ready(plan))
 }
@@ -260,7 +260,8 @@ fn kept(known: &Known, goes: &BTreeSet<Seq>, expired_through: u64) -> Result<Vec
 /// Whether a version above names this root as the one before it: a root, or a line.
 fn is_on_chain(known: &Known, seq: Seq) -> Result<bool, HistoryRefusal> {
     let Some(facts) = known.facts(seq) else { return Ok(false) };
-    let names = |previous: &Option<Option<Sha256Hex>>| previous.as_ref().and_then(Option::as_ref) == Some(&facts.root_sha256);
+    let names =
+        |previous: &Option<Option<Sha256Hex>>| previous.as_ref().and_then(Option::as_ref) == Some(&facts.root_sha256);
     if known.facts(seq.next()).is_some_and(|next| names(&next.previous_root_sha256)) {
         return Ok(true);
     }
@@ -326,9 +327,8 @@ pub fn leaf_deletes(
         return Ok(Stage::Ready(Vec::new()));
     }
     ready!(known.all_whole(known.roots.keys().copied())?);
-    let named: BTreeSet<u32> =
-        known.roots.keys().flat_map(|seq| known.cache.leaf_numbers(*seq).iter().copied()).collect();
-    let is_named = |leaf: &Sha256Hex| known.cache.number_of(leaf).is_some_and(|number| named.contains(&number));
+    let named = known.cache.named_by(known.roots.keys().copied());
+    let is_named = |leaf: &Sha256Hex| known.cache.number_of(leaf).is_some_and(|number| named.contains(number));
     let gone = there.into_iter().filter(|(leaf, _)| !is_named(leaf));
     let delete = |(leaf, etag): (&Sha256Hex, &ETag)| LeafDelete {
         leaf_sha256: leaf.clone(),

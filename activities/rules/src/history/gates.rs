@@ -79,7 +79,9 @@ pub enum GateFault {
         why: String,
     },
     /// A pod that does not tell its version, or in no known form.
-    #[error("catalog §6.9 (gate 2): pod {pod} of {deployment} tells no sdmxlib_version ({found}); expected {expected} or later")]
+    #[error(
+        "catalog §6.9 (gate 2): pod {pod} of {deployment} tells no sdmxlib_version ({found}); expected {expected} or later"
+    )]
     Unknown {
         /// The Deployment.
         deployment: String,

@@ -234,9 +234,10 @@ impl Known {
 
     /// Nothing, once every listed segment was read; one that cannot be read is known as damaged.
     pub(super) fn all_segments(&self) -> Stage<()> {
-        let unread = self.segments.iter().filter(|path| {
-            self.cache.segment(path).is_none() && !self.damaged_segments.contains_key(*path)
-        });
+        let unread = self
+            .segments
+            .iter()
+            .filter(|path| self.cache.segment(path).is_none() && !self.damaged_segments.contains_key(*path));
         let reads: BTreeSet<_> = unread.cloned().map(Read::Segment).collect();
         if reads.is_empty() { Stage::Ready(()) } else { Stage::Read(reads) }
     }

@@ -81,9 +81,9 @@ pub enum OptIn {
     /// still as it was read.
     Write {
         /// `inventory/HISTORY`; `None` when an interrupted opt-in left it.
-        history: Option<History>,
+        history: Option<Box<History>>,
         /// `catalog.json` as it is to be.
-        catalog: CatalogJson,
+        catalog: Box<CatalogJson>,
     },
 }
 
@@ -130,12 +130,12 @@ pub fn opt_in(
         other: Map::new(),
     };
     Ok(OptIn::Write {
-        history: history.is_none().then_some(new),
-        catalog: CatalogJson {
+        history: history.is_none().then(|| Box::new(new)),
+        catalog: Box::new(CatalogJson {
             format_version: FormatVersion { major: 2, minor: 0 },
             history: Some(CatalogHistory { since_seq }),
             ..catalog.clone()
-        },
+        }),
     })
 }
 

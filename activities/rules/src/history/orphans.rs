@@ -20,10 +20,7 @@ pub struct Orphan {
 }
 
 /// The listed segments that the chain does not reach: those that can be read, and those that cannot.
-pub(super) fn unreached<'k>(
-    known: &'k Known,
-    chain: &[&SegmentFacts],
-) -> (Vec<&'k SegmentFacts>, Vec<Orphan>) {
+pub(super) fn unreached<'k>(known: &'k Known, chain: &[&SegmentFacts]) -> (Vec<&'k SegmentFacts>, Vec<Orphan>) {
     let reached: BTreeSet<&str> = chain.iter().map(|segment| segment.at.path.as_str()).collect();
     let (mut readable, mut damaged) = (Vec::new(), Vec::new());
     for path in known.segments.iter().filter(|path| !reached.contains(path.as_str())) {

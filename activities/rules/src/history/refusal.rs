@@ -135,7 +135,9 @@ pub enum HistoryRefusal {
         named_by: String,
     },
     /// `cleaned_through` names no segment of the chain.
-    #[error("catalog §6.9: cleaned_through names {path}, which is not on the chain from newest_segment; expected it there")]
+    #[error(
+        "catalog §6.9: cleaned_through names {path}, which is not on the chain from newest_segment; expected it there"
+    )]
     CleanedOffChain {
         /// The path that it names.
         path: String,
@@ -165,7 +167,8 @@ pub enum HistoryRefusal {
     /// Versions after the target that nobody read (D14).
     #[error(
         "D14: versions {} after {to} cannot be read, or carry no change list, so what they withdrew or retired would \
-         come back unseen; expected each of them to be confirmed", seqs(unread)
+         come back unseen; expected each of them to be confirmed",
+        seqs(unread)
     )]
     UnreadVersions {
         /// The version asked for.

@@ -414,9 +414,5 @@ pub fn history_restored(
 pub fn catalog_restored(catalog: &CatalogJson, to: Seq, restore_epoch: u64) -> CatalogJson {
     let since = catalog.history.as_ref().map(|history| history.since_seq);
     let since = since.map(|since| if to < since { to.next() } else { since });
-    CatalogJson {
-        restore_epoch,
-        history: since.map(|since_seq| CatalogHistory { since_seq }),
-        ..catalog.clone()
-    }
+    CatalogJson { restore_epoch, history: since.map(|since_seq| CatalogHistory { since_seq }), ..catalog.clone() }
 }

@@ -243,12 +243,12 @@ impl<'k> Look<'k> {
                     self.findings.push(HistoryFinding::RootExpired { seq, expired_through, segment: path });
                 }
             }
-            None if seq.get() <= expired_through && seq >= self.since && !is_checkpoint => {
-                if !self.is_recorded(entry) {
+            None => {
+                let should_be = seq.get() <= expired_through && seq >= self.since && !is_checkpoint;
+                if should_be && !self.is_recorded(entry) {
                     self.findings.push(HistoryFinding::NotExpired { seq, expired_through });
                 }
             }
-            None => {}
         }
     }
 
@@ -259,11 +259,12 @@ impl<'k> Look<'k> {
     }
 
     fn off_chain(&mut self, entry: &Entry<'_>, index: &Index<'_>) {
-        let unfinished = self.findings.iter().any(|finding| matches!(finding, HistoryFinding::UnfinishedRestore { .. }));
-        let same_key =
-            index.at(entry.seq).iter().any(|other| {
-                other.segment.is_some() && other.stamp.restore_epoch == entry.stamp.restore_epoch
-            });
+        let unfinished =
+            self.findings.iter().any(|finding| matches!(finding, HistoryFinding::UnfinishedRestore { .. }));
+        let same_key = index
+            .at(entry.seq)
+            .iter()
+            .any(|other| other.segment.is_some() && other.stamp.restore_epoch == entry.stamp.restore_epoch);
         // Above the newest valid version, and with a line of its own, it is told of elsewhere.
         if !unfinished && !same_key {
             let (seq, restore_epoch) = (entry.seq, entry.stamp.restore_epoch);
@@ -278,11 +279,9 @@ impl<'k> Look<'k> {
         }
         let others = index.at(at).iter().filter(|other| other.stamp.restore_epoch <= entry.stamp.restore_epoch);
         self.findings.push(match others.max_by_key(|other| other.stamp.restore_epoch) {
-            Some(other) => HistoryFinding::Chain {
-                seq: entry.seq,
-                found: previous.clone(),
-                expected: other.sha256.clone(),
-            },
+            Some(other) => {
+                HistoryFinding::Chain { seq: entry.seq, found: previous.clone(), expected: other.sha256.clone() }
+            }
             None => HistoryFinding::VersionMissing { from: at, to: at },
         });
     }
@@ -295,8 +294,6 @@ impl<'k> Look<'k> {
             }
         }
         let missing = missing.into_iter();
-        self.findings.extend(
-            missing.map(|(leaf, seq)| HistoryFinding::LeafMissing { seq, leaf_sha256: leaf.clone() }),
-        );
+        self.findings.extend(missing.map(|(leaf, seq)| HistoryFinding::LeafMissing { seq, leaf_sha256: leaf.clone() }));
     }
 }

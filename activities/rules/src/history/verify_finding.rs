@@ -19,7 +19,9 @@ pub enum HistoryFinding {
         expected: CatalogId,
     },
     /// The epochs are not one (D15).
-    #[error("catalog.json has restore epoch {catalog}, inventory/HISTORY {history}, the newest version {head}; expected one")]
+    #[error(
+        "catalog.json has restore epoch {catalog}, inventory/HISTORY {history}, the newest version {head}; expected one"
+    )]
     UnfinishedRestore {
         /// `catalog.json`'s epoch.
         catalog: u64,
@@ -31,7 +33,9 @@ pub enum HistoryFinding {
         to: Option<Seq>,
     },
     /// An expiry that was interrupted after its segments were named.
-    #[error("the roots and leaves of {segment} may not all be deleted; expected cleaned_through to name it or a later one")]
+    #[error(
+        "the roots and leaves of {segment} may not all be deleted; expected cleaned_through to name it or a later one"
+    )]
     Interrupted {
         /// The segment.
         segment: String,
@@ -53,7 +57,9 @@ pub enum HistoryFinding {
         to: Seq,
     },
     /// A version above `expired_through` that is no root any more.
-    #[error("version {seq} is above expired_through {expired_through}, and is recorded in {segment} only; expected a root")]
+    #[error(
+        "version {seq} is above expired_through {expired_through}, and is recorded in {segment} only; expected a root"
+    )]
     RootExpired {
         /// The version.
         seq: Seq,
@@ -73,7 +79,9 @@ pub enum HistoryFinding {
         expected: Sha256Hex,
     },
     /// The order of numbers and epochs.
-    #[error("version {seq} of epoch {restore_epoch} follows version {before} of epoch {before_epoch}; expected both to rise")]
+    #[error(
+        "version {seq} of epoch {restore_epoch} follows version {before} of epoch {before_epoch}; expected both to rise"
+    )]
     Order {
         /// The version.
         seq: Seq,
@@ -95,7 +103,9 @@ pub enum HistoryFinding {
         expected: Instant,
     },
     /// One version with two hashes.
-    #[error("version {seq} of epoch {restore_epoch} has SHA-256 {found}, and {segment} records {expected}; expected one")]
+    #[error(
+        "version {seq} of epoch {restore_epoch} has SHA-256 {found}, and {segment} records {expected}; expected one"
+    )]
     KeyDiffers {
         /// The version.
         seq: Seq,
@@ -109,7 +119,9 @@ pub enum HistoryFinding {
         segment: String,
     },
     /// A root that is still there although its segment was cleaned.
-    #[error("version {seq} of epoch {restore_epoch} is recorded in {segment}, and its root is there; expected it deleted")]
+    #[error(
+        "version {seq} of epoch {restore_epoch} is recorded in {segment}, and its root is there; expected it deleted"
+    )]
     NotDeleted {
         /// The version.
         seq: Seq,
@@ -119,7 +131,9 @@ pub enum HistoryFinding {
         segment: String,
     },
     /// A root that no newer version was built on.
-    #[error("the root of version {seq} of epoch {restore_epoch} is not on the chain of the newest version; expected it there")]
+    #[error(
+        "the root of version {seq} of epoch {restore_epoch} is not on the chain of the newest version; expected it there"
+    )]
     OffChain {
         /// The version.
         seq: Seq,
@@ -127,7 +141,9 @@ pub enum HistoryFinding {
         restore_epoch: u64,
     },
     /// A root below `expired_through` that should have gone.
-    #[error("version {seq} is at or below expired_through {expired_through} and no checkpoint; expected it in a segment")]
+    #[error(
+        "version {seq} is at or below expired_through {expired_through} and no checkpoint; expected it in a segment"
+    )]
     NotExpired {
         /// The version.
         seq: Seq,
@@ -236,7 +252,9 @@ pub enum HistoryFinding {
         expected: Sha256Hex,
     },
     /// The anchored segment is not on the chain.
-    #[error("segment {path} with SHA-256 {expected} is not on the chain from newest_segment; the anchor says that it was")]
+    #[error(
+        "segment {path} with SHA-256 {expected} is not on the chain from newest_segment; the anchor says that it was"
+    )]
     AnchorSegment {
         /// Its path.
         path: String,

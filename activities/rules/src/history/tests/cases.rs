@@ -377,3 +377,36 @@ fn the_beginning_of_a_root_tells_its_epoch_and_time() {
     }
     assert_eq!(RootStamp::of(b"[1]"), None);
 }
+
+#[test]
+fn what_expiries_and_restores_write_is_as_the_schemas_say() {
+    let validator = |name: &str| {
+        let path = format!("{}/schemas/{name}.schema.json", env!("CARGO_MANIFEST_DIR"));
+        jsonschema::validator_for(&serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()).unwrap()
+    };
+    let (header, line) = (validator("segment-header"), validator("segment-line"));
+    let (history, catalog, root) = (validator("history"), validator("catalog"), validator("root"));
+    let mut world = seven();
+    world.expire().unwrap();
+    world.store.objects.remove(&layout::root(seq(7)));
+    world.store.put(&layout::root(seq(7)), b"{}".to_vec()).unwrap();
+    world.seal_on(seq(6));
+    world.restore(seq(6), &[7]).unwrap();
+    let mut seen = 0;
+    for path in world.store.segments() {
+        let text = String::from_utf8(world.store.get(&path).unwrap().to_vec()).unwrap();
+        for (n, document) in text.lines().enumerate() {
+            let document = serde_json::from_str(document).unwrap();
+            let schema = if n == 0 { &header } else { &line };
+            schema.validate(&document).unwrap_or_else(|error| panic!("{path}: {error}"));
+            seen += 1;
+        }
+    }
+    assert_eq!(seen, 7, "two segments of two lines, and one of a version that could not be read");
+    for (schema, path) in
+        [(history, layout::HISTORY.to_owned()), (catalog, layout::CATALOG.to_owned()), (root, layout::root(seq(7)))]
+    {
+        let document = serde_json::from_slice(world.store.get(&path).unwrap()).unwrap();
+        schema.validate(&document).unwrap_or_else(|error| panic!("{path}: {error}"));
+    }
+}

@@ -350,10 +350,14 @@ fn a_restore_that_bumps_the_epoch_writes_a_restore_segment() {
     let before = world.clone();
     world.restore(seq(5), &[]).unwrap();
     let chain = world.chain();
-    let told: Vec<_> = chain.iter().map(|segment| (segment.header.restore_epoch, seqs(&segment.header.roots))).collect();
-    let expected = [(0, vec![8]), (0, vec![6, 7]), (1, vec![8, 9]), (1, vec![10, 11]), (1, vec![12, 13]), (1, vec![14])];
+    let told: Vec<_> =
+        chain.iter().map(|segment| (segment.header.restore_epoch, seqs(&segment.header.roots))).collect();
+    let expected =
+        [(0, vec![8]), (0, vec![6, 7]), (1, vec![8, 9]), (1, vec![10, 11]), (1, vec![12, 13]), (1, vec![14])];
     assert_eq!(told, expected, "the first is of the restore before");
-    assert!(chain.iter().all(|segment| segment.header.kind == SegmentKind::Restore && segment.header.leaves.is_empty()));
+    assert!(
+        chain.iter().all(|segment| segment.header.kind == SegmentKind::Restore && segment.header.leaves.is_empty())
+    );
     assert_eq!((world.catalog().restore_epoch, world.history().restore_epoch), (2, 2));
     let head = world.head();
     assert_eq!((head.seq, head.restore_epoch, head.previous_inventory), (seq(6), 2, Some(seq(5))));

@@ -30,7 +30,9 @@ fn opt_in_writes_history_before_catalog_json() {
         );
         assert_eq!(
             String::from_utf8(new.encode().unwrap()).unwrap(),
-            format!(r#"{{"format_version":"2.0","catalog_id":"{CATALOG_ID}","restore_epoch":0,"history":{{"since_seq":1}}}}"#)
+            format!(
+                r#"{{"format_version":"2.0","catalog_id":"{CATALOG_ID}","restore_epoch":0,"history":{{"since_seq":1}}}}"#
+            )
         );
         // Interrupted between the two: only the second is left.
         let again = opt_in(&catalog, Some(&history), &head, &all, store).unwrap();
@@ -130,7 +132,8 @@ fn pods(groups: &[(&str, bool, &[PodAnswer])]) -> Pods {
 #[test]
 fn the_pod_check_passes_only_when_every_pod_tells_a_version_with_the_fallback() {
     let version = |text: &str| PodAnswer::Version(text.to_owned());
-    let verdict = |answer: PodAnswer| match pod_check(&pods(&[("hot", false, &[version("0.85.0"), answer])]), "0.85.0") {
+    let verdict = |answer: PodAnswer| match pod_check(&pods(&[("hot", false, &[version("0.85.0"), answer])]), "0.85.0")
+    {
         PodCheck::Passed { pods } => {
             assert_eq!(pods, 2);
             "passed"
@@ -142,7 +145,8 @@ fn the_pod_check_passes_only_when_every_pod_tells_a_version_with_the_fallback() 
         }
         PodCheck::NotRun { why } => panic!("{why}"),
     };
-    for good in ["0.85.0", "0.85", "0.85.1", "0.86.0rc1", "1.0", "0.85.0.post1", "0.85.0+local.3", "v0.90.2", "0.100.0"] {
+    for good in ["0.85.0", "0.85", "0.85.1", "0.86.0rc1", "1.0", "0.85.0.post1", "0.85.0+local.3", "v0.90.2", "0.100.0"]
+    {
         assert_eq!(verdict(version(good)), "passed", "{good}");
     }
     for old in ["0.84.9", "0.85.0rc1", "0.85.0.dev3", "0.85.0a1", "0.9.0", "0+unknown", "0.84.0+0.85.0"] {
@@ -172,12 +176,16 @@ fn both_gates_have_to_be_open_on_a_server_and_a_disk_has_none() {
     let good = pods(&[("hot", false, &[PodAnswer::Version("1.0".to_owned())])]);
     let bad = pods(&[("hot", false, &[PodAnswer::NoField])]);
     let none = Pods::NoApi("no service account".to_owned());
-    let codes = |not_before: Option<Instant>, now: Instant, pods: &Pods| {
-        match gates(StoreKind::Azure, not_before, now, pods, "0.85.0") {
-            Gate::NotNeeded => panic!("a server has gates"),
-            Gate::Open(_) => vec![],
-            Gate::Closed { faults, .. } => faults.iter().map(GateFault::code).collect(),
-        }
+    let codes = |not_before: Option<Instant>, now: Instant, pods: &Pods| match gates(
+        StoreKind::Azure,
+        not_before,
+        now,
+        pods,
+        "0.85.0",
+    ) {
+        Gate::NotNeeded => panic!("a server has gates"),
+        Gate::Open(_) => vec![],
+        Gate::Closed { faults, .. } => faults.iter().map(GateFault::code).collect(),
     };
     assert_eq!(codes(Some(before), after, &good), Vec::<&str>::new());
     assert_eq!(codes(Some(after), after, &good), Vec::<&str>::new(), "at the time itself");

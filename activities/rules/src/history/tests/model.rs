@@ -130,7 +130,8 @@ impl Objects {
     }
 
     pub(super) fn roots(&self) -> BTreeMap<Seq, ETag> {
-        let roots = self.objects.iter().filter_map(|(path, (etag, _))| Some((layout::seq_of_root(path)?, etag.clone())));
+        let roots =
+            self.objects.iter().filter_map(|(path, (etag, _))| Some((layout::seq_of_root(path)?, etag.clone())));
         roots.collect()
     }
 
@@ -246,8 +247,7 @@ impl World {
         let root = &version.root;
         self.store.create(&layout::root(root.seq), version.root_bytes)?;
         self.committed.insert((root.restore_epoch, root.seq), version.root_sha256.clone());
-        let current =
-            Current { seq: root.seq, root_sha256: version.root_sha256, restore_epoch: root.restore_epoch };
+        let current = Current { seq: root.seq, root_sha256: version.root_sha256, restore_epoch: root.restore_epoch };
         self.store.put(layout::CURRENT, current.encode())
     }
 
@@ -648,12 +648,10 @@ impl World {
         let place = |path: &Option<String>| {
             let at = segments.iter().position(|segment| match path {
                 None => false,
-                Some(path) => {
-                    layout::segment_name(path).is_some_and(|name| {
-                        (name.restore_epoch, name.first, name.last)
-                            == (segment.header.restore_epoch, segment.header.first, segment.header.last)
-                    })
-                }
+                Some(path) => layout::segment_name(path).is_some_and(|name| {
+                    (name.restore_epoch, name.first, name.last)
+                        == (segment.header.restore_epoch, segment.header.first, segment.header.last)
+                }),
             });
             format!("{at:?}")
         };

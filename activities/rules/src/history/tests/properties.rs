@@ -252,12 +252,15 @@ fn many(cases: u32) -> Counts {
 #[test]
 fn no_history_of_versions_restores_and_interrupted_expiries_loses_anything() {
     let counts = many(50);
-    assert!(counts.expired > 100 && counts.crashed > 30 && counts.leaves > 10 && counts.finished_later > 10, "{counts:?}");
+    assert!(
+        counts.expired > 100 && counts.crashed > 30 && counts.leaves > 10 && counts.finished_later > 10,
+        "{counts:?}"
+    );
     assert!(counts.restored > 20 && counts.restores_crashed > 15, "{counts:?}");
 }
 
 #[test]
 fn nightly_no_history_of_versions_restores_and_interrupted_expiries_loses_anything() {
-    let counts = many(2_000);
-    assert!(counts.adopted > 100 && counts.expired_targets > 10, "{counts:?}");
+    let counts = many(1_000);
+    assert!(counts.adopted > 50 && counts.expired_targets > 5, "{counts:?}");
 }

@@ -6,12 +6,16 @@ use serde_json::json;
 
 use super::model::*;
 use crate::history::*;
-use crate::inventory::{Base, Document, EntryState, EventKind, Mark, Outcome, Root, Seq, SegmentLine};
+use crate::inventory::{Base, Document, EntryState, EventKind, Mark, Outcome, Root, SegmentLine, Seq};
 use crate::layout;
 
 fn states(world: &World, name: &str) -> Vec<EntryState> {
     let head = world.head();
-    world.leaves(&head).get(&product(name)).map(|leaf| leaf.editions.iter().map(|entry| entry.state).collect()).unwrap_or_default()
+    world
+        .leaves(&head)
+        .get(&product(name))
+        .map(|leaf| leaf.editions.iter().map(|entry| entry.state).collect())
+        .unwrap_or_default()
 }
 
 #[test]

@@ -54,7 +54,8 @@ fn verify_catalog_keys_by_restore_epoch_and_seq_across_a_restore() {
 #[test]
 fn every_edit_of_a_segment_or_root_is_detected() {
     let good = rich();
-    let paths: Vec<_> = good.store.segments().into_iter().chain(good.store.roots().into_keys().map(layout::root)).collect();
+    let paths: Vec<_> =
+        good.store.segments().into_iter().chain(good.store.roots().into_keys().map(layout::root)).collect();
     for path in paths {
         // The head alone has nothing above it that tells: that is what an anchor is for.
         let is_head = path == layout::root(good.head().seq);
@@ -114,7 +115,10 @@ fn each_finding_on_history_is_told() {
     let other = "01a18e77-2bad-7480-abfe-2ba8a6889a45".parse().unwrap();
     let edits: [(History, &[&str]); 6] = [
         (History { expired_through: 9, ..history.clone() }, &["root.missing"]),
-        (History { cleaned_through: Some("history/0/x".to_owned()), ..history.clone() }, &["history.cleaned_off_chain"]),
+        (
+            History { cleaned_through: Some("history/0/x".to_owned()), ..history.clone() },
+            &["history.cleaned_off_chain"],
+        ),
         (History { cleaned_through: Some(name(0)), ..history.clone() }, &["history.interrupted_expiry"]),
         (History { restore_epoch: 3, ..history.clone() }, &["history.unfinished_restore"]),
         (History { catalog_id: other, ..history.clone() }, &["history.other_catalog"]),
