@@ -1,6 +1,8 @@
 mod cases;
 mod crashes;
 mod decisions;
+mod executor;
+mod holds;
 mod model;
 mod properties;
 mod restores;

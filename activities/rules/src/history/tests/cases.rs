@@ -170,6 +170,25 @@ fn a_root_below_expired_through_with_no_matching_line_is_kept() {
 }
 
 #[test]
+fn a_root_of_a_pending_segment_that_does_not_match_its_line_is_kept() {
+    let mut world = seven();
+    let mut stale = world.root(seq(2));
+    stale.event.reason = "stale".to_owned();
+    // Two segments, HISTORY, and root 2.
+    world.store.writes_left = Some(4);
+    assert!(matches!(world.expire(), Err(Stopped::Crashed)));
+    world.store.writes_left = None;
+    world.store.create(&layout::root(seq(2)), stale.encode().unwrap()).unwrap();
+    assert_eq!(seqs(&world.crash_rule().roots_left), [3, 4, 5]);
+    let plan = world.expire().unwrap();
+    assert_eq!(plan.alerts().map(|kept| kept.seq).collect::<Vec<_>>(), [seq(2)]);
+    assert_eq!(world.store.roots().into_keys().map(Seq::get).collect::<Vec<_>>(), [1, 2, 6, 7]);
+    for leaf in stale.products.values() {
+        assert!(world.store.get(&layout::leaf(&leaf.leaf_sha256)).is_some(), "and so are its leaves");
+    }
+}
+
+#[test]
 fn a_kept_root_keeps_its_leaves() {
     let mut world = seven();
     // A stale writer's root from before the expiry: it stands where no line will match it.

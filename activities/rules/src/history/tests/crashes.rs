@@ -1,5 +1,6 @@
 //! Expiries and restores that are interrupted after any single write or delete, and run again.
 
+use super::holds::same;
 use super::model::*;
 use crate::history::*;
 use crate::ids::Sha256Hex;

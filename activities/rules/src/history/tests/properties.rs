@@ -9,6 +9,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
+use super::holds::same;
 use super::model::*;
 use crate::history::*;
 use crate::inventory::{EntryState, Seq};
@@ -263,4 +264,72 @@ fn no_history_of_versions_restores_and_interrupted_expiries_loses_anything() {
 fn nightly_no_history_of_versions_restores_and_interrupted_expiries_loses_anything() {
     let counts = many(1_000);
     assert!(counts.adopted > 50 && counts.expired_targets > 5, "{counts:?}");
+}
+
+/// Kind, a, b, days, crash, later.
+type Told = (u8, u8, u8, u8, Option<u8>, bool);
+
+const SEAL: Told = (0, 0, 0, 0, None, false);
+
+#[test]
+fn histories_that_found_a_bug_which_was_put_in() {
+    // An orphan of before a restore was adopted, though it did not follow the newest segment.
+    let unlinked: &[Told] = &[
+        SEAL,
+        (22, 0, 0, 0, None, false),
+        (6, 0, 0, 0, None, false),
+        SEAL,
+        (0, 0, 0, 1, None, false),
+        (14, 0, 33, 36, Some(104), true),
+        (22, 0, 147, 0, None, false),
+        SEAL,
+        SEAL,
+        SEAL,
+        (0, 0, 0, 37, None, false),
+        SEAL,
+    ];
+    // A leaf of a header was deleted, though a version had used it again since.
+    let named: &[Told] = &[
+        (0, 0, 0, 12, None, false),
+        (14, 1, 0, 0, None, false),
+        (6, 0, 0, 0, None, false),
+        (14, 11, 0, 0, None, false),
+        (6, 0, 0, 0, None, false),
+        (0, 139, 0, 0, None, false),
+        (0, 47, 0, 0, None, false),
+        SEAL,
+        (0, 0, 0, 7, None, false),
+        (12, 0, 0, 26, None, false),
+        (22, 0, 217, 4, None, false),
+        SEAL,
+        (14, 190, 21, 0, Some(37), true),
+        SEAL,
+        SEAL,
+        SEAL,
+        (8, 1, 57, 0, None, false),
+        SEAL,
+    ];
+    // A root was deleted by its number, though a restore had given that number to another version.
+    let by_number: &[Told] = &[
+        (6, 0, 0, 0, None, false),
+        (0, 3, 0, 0, None, false),
+        (12, 0, 0, 12, None, false),
+        (0, 1, 0, 0, None, false),
+        SEAL,
+        SEAL,
+        SEAL,
+        (14, 0, 0, 25, None, false),
+        SEAL,
+        SEAL,
+        (12, 0, 0, 0, None, false),
+        (14, 78, 0, 12, Some(147), true),
+        (22, 0, 133, 0, None, false),
+    ];
+    for (opted_in, told) in [(true, unlinked), (false, named), (true, by_number)] {
+        let step = |&(kind, a, b, days, crash, later): &Told| Step { kind, a, b, days, crash, later };
+        let steps: Vec<_> = told.iter().map(step).collect();
+        let mut counts = Counts::default();
+        history(opted_in, &steps, &mut counts);
+        assert_eq!(counts.finished_later, 1, "{counts:?}");
+    }
 }

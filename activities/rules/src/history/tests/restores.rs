@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
+use super::holds::same;
 use super::model::*;
 use crate::history::*;
-use crate::inventory::{Base, Document, EntryState, EventKind, Mark, Outcome, Root, SegmentLine, Seq};
+use crate::inventory::{Base, Document, EntryState, EventKind, Mark, Outcome, Root, SegmentLine};
 use crate::layout;
 
 fn states(world: &World, name: &str) -> Vec<EntryState> {
@@ -288,5 +289,4 @@ fn on_a_1_0_catalog_a_restore_writes_the_content_of_s_after_the_head() {
     let again = restored_version(&base, &good, &good_leaves, &told, 1, &by("restore"), world.now).unwrap();
     assert_eq!(again, version);
     assert_eq!(world.catalog().format_version.major, 1);
-    let _: Seq = to;
 }
