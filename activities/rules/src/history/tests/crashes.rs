@@ -63,7 +63,7 @@ fn an_expiry_crash_after_each_step_in_a_run_of_several_segments_ends_as_an_undis
     // Five segments, HISTORY, ten roots, leaves, HISTORY.
     assert!(writes > 20, "{writes}");
     // A crash at any point, and then another one at any point of the rerun.
-    for first in (1..=writes).step_by(3) {
+    for first in (2..=writes).step_by(8) {
         let mut broken = world.clone();
         broken.store.writes_left = Some(first);
         assert!(broken.expire().is_err());
@@ -284,7 +284,7 @@ fn an_expiry_that_was_interrupted_before_a_restore_is_finished_after_it() {
 #[test]
 fn a_restore_that_is_interrupted_after_each_write_ends_as_an_undisturbed_one() {
     let world = two_epochs();
-    for to in [14, 12, 8, 7, 3, 1] {
+    for to in [14, 8, 3] {
         let writes = sweep(&world, &|world| world.restore(seq(to), &[]).map(drop));
         let roots = u32::try_from(14 - to).unwrap();
         assert!(writes >= roots + 4, "{to}: {writes}");
@@ -292,7 +292,7 @@ fn a_restore_that_is_interrupted_after_each_write_ends_as_an_undisturbed_one() {
     // From an expired catalog, back to a checkpoint below expired_through.
     let mut world = world;
     world.expire().unwrap();
-    for to in [14, 13, 8, 1] {
+    for to in [13, 8, 1] {
         let mut once = world.clone();
         sweep(&world, &|world| world.restore(seq(to), &[]).map(drop));
         once.restore(seq(to), &[]).unwrap();

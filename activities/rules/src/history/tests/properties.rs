@@ -252,12 +252,9 @@ fn many(cases: u32) -> Counts {
 
 #[test]
 fn no_history_of_versions_restores_and_interrupted_expiries_loses_anything() {
-    let counts = many(50);
-    assert!(
-        counts.expired > 100 && counts.crashed > 30 && counts.leaves > 10 && counts.finished_later > 10,
-        "{counts:?}"
-    );
-    assert!(counts.restored > 20 && counts.restores_crashed > 15, "{counts:?}");
+    let counts = many(35);
+    assert!(counts.expired > 50 && counts.crashed > 15 && counts.leaves > 5 && counts.finished_later > 5, "{counts:?}");
+    assert!(counts.restored > 10 && counts.restores_crashed > 8, "{counts:?}");
 }
 
 #[test]
