@@ -39,7 +39,8 @@ pub use opt_in::{HistoryFields, OptIn, StoreKind, opt_in};
 pub use orphans::Orphan;
 pub use refusal::HistoryRefusal;
 pub use restore::{
-    Discarded, Restore, RestoreAsked, RestorePlan, catalog_restored, history_restored, plan_restore, restore_found,
+    Discarded, PlainRestore, Restore, RestoreAsked, RestorePlan, catalog_restored, history_restored,
+    plan_plain_restore, plan_restore, restore_found,
 };
 pub use restored::{TakenBack, restored_version};
 pub use segments::{BuiltSegment, SegmentDraft, SegmentLimits, SegmentRoot, Written, line_of};

@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::cache::{ETag, RootFacts, SegmentFacts, SegmentRef};
 use super::choose::run;
 use super::known::{Known, Read, Stage, newest_of, ready};
+use super::opt_in::HistoryFields;
 use super::orphans::{Orphan, Wanted, adopt};
 use super::refusal::HistoryRefusal;
 use super::segments::{SegmentDraft, SegmentLimits, SegmentRoot};
 use super::steps::RestoreStep;
 use crate::ids::Sha256Hex;
-use crate::inventory::{CatalogHistory, CatalogJson, History, SegmentKind, Seq};
+use crate::inventory::{CatalogHistory, CatalogJson, History, Root, SegmentKind, Seq};
 use crate::layout;
 
 /// What a person asks for.
@@ -382,6 +383,55 @@ fn deletes(known: &Known, to: Seq) -> Vec<Discarded> {
         root_sha256: known.facts(*seq).map(|facts| facts.root_sha256.clone()),
     };
     above.map(delete).collect()
+}
+
+/// What a restore on a 1.0 catalog does before it writes its root, which follows the head (D15).
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlainRestore {
+    /// `catalog.json` of the new epoch; `None` when an interrupted restore wrote it.
+    pub catalog: Option<CatalogJson>,
+    /// The new epoch.
+    pub restore_epoch: u64,
+}
+
+/// What a restore to `asked` does on a 1.0 catalog: bump the epoch, then write S's content after `head`, the newest
+/// version, by [`restored_version`](super::restored_version). `read` are the versions from S to the head, as they were
+/// read. Safe to repeat: an epoch that no version has yet is the one of an interrupted restore, which goes on to the S
+/// that is asked for now.
+///
+/// # Errors
+/// [`HistoryRefusal`] when S is not there or cannot be read, or a version after it has no change list and was not
+/// confirmed by name (D14).
+pub fn plan_plain_restore(
+    catalog: &CatalogJson,
+    head: &Root,
+    asked: &RestoreAsked,
+    read: &BTreeMap<Seq, HistoryFields>,
+) -> Result<PlainRestore, HistoryRefusal> {
+    let to = asked.to;
+    let found = match read.get(&to) {
+        Some(HistoryFields::Both | HistoryFields::None) if to <= head.seq => None,
+        Some(HistoryFields::Unreadable) => Some("cannot be read"),
+        Some(HistoryFields::Both | HistoryFields::None) => Some("is above the newest version"),
+        None => Some("is not in inventory/"),
+    };
+    if let Some(found) = found {
+        return Err(HistoryRefusal::TargetUnread { to, found: found.to_owned() });
+    }
+    let after = run(to.next(), head.seq).filter(|seq| read.get(seq) != Some(&HistoryFields::Both));
+    let unread: Vec<Seq> = after.filter(|seq| !asked.confirmed_unread.contains(seq)).collect();
+    if !unread.is_empty() {
+        return Err(HistoryRefusal::UnreadVersions { to, unread });
+    }
+    let restore_epoch = head.restore_epoch + 1;
+    if catalog.restore_epoch == restore_epoch {
+        return Ok(PlainRestore { catalog: None, restore_epoch });
+    }
+    if catalog.restore_epoch != head.restore_epoch {
+        let epoch = catalog.restore_epoch;
+        return Err(HistoryRefusal::UnfinishedRestore { catalog: epoch, history: epoch, head: head.restore_epoch });
+    }
+    Ok(PlainRestore { catalog: Some(catalog_restored(catalog, to, restore_epoch)), restore_epoch })
 }
 
 /// Step 2: `HISTORY` of the new epoch. `newest` is the last segment of step 1, `None` where there is none; `now` is

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::holds::same;
 use super::model::*;
 use crate::history::*;
-use crate::inventory::{Base, Document, EntryState, EventKind, Mark, Outcome, Root, SegmentLine};
+use crate::inventory::{Base, CatalogJson, Document, EntryState, EventKind, Mark, Outcome, Root, SegmentLine};
 use crate::layout;
 
 fn states(world: &World, name: &str) -> Vec<EntryState> {
@@ -289,4 +289,32 @@ fn on_a_1_0_catalog_a_restore_writes_the_content_of_s_after_the_head() {
     let again = restored_version(&base, &good, &good_leaves, &told, 1, &by("restore"), world.now).unwrap();
     assert_eq!(again, version);
     assert_eq!(world.catalog().format_version.major, 1);
+}
+
+#[test]
+fn a_restore_on_a_1_0_catalog_bumps_the_epoch_once_and_asks_for_unread_versions_by_name() {
+    use HistoryFields::{Both, None as No, Unreadable};
+    let mut world = World::new();
+    for _ in 0..4 {
+        world.seal("a");
+    }
+    let (catalog, head) = (world.catalog(), world.head());
+    let plan = |catalog: &CatalogJson, to: u64, confirmed: &[u64], of: [HistoryFields; 5]| {
+        let asked = RestoreAsked { to: seq(to), confirmed_unread: confirmed.iter().map(|n| seq(*n)).collect() };
+        plan_plain_restore(catalog, &head, &asked, &(1..).map(seq).zip(of).collect())
+    };
+    let first = plan(&catalog, 2, &[], [Both; 5]).unwrap();
+    let bumped = first.catalog.unwrap();
+    assert_eq!((first.restore_epoch, bumped.restore_epoch, bumped.format_version.major), (1, 1, 1));
+    assert_eq!(plan(&bumped, 2, &[], [Both; 5]).unwrap(), PlainRestore { catalog: None, restore_epoch: 1 });
+    assert_eq!(
+        plan(&catalog_restored(&bumped, seq(2), 2), 2, &[], [Both; 5]).unwrap_err().code(),
+        "history.unfinished_restore"
+    );
+    let refusal = plan(&catalog, 2, &[3], [No, No, No, Unreadable, Both]).unwrap_err();
+    assert!(refusal.fix().ends_with("--to-seq 2 --confirm-unread 4"), "{}", refusal.fix());
+    assert!(plan(&catalog, 2, &[3, 4], [No, No, No, Unreadable, Both]).is_ok());
+    for (to, of) in [(2, [Both, Unreadable, Both, Both, Both]), (6, [Both; 5])] {
+        assert_eq!(plan(&catalog, to, &[], of).unwrap_err().code(), "history.target_unread");
+    }
 }
