@@ -47,7 +47,7 @@ pub struct Discarded {
     pub root_sha256: Option<Sha256Hex>,
 }
 
-/// What a restore on an opted-in catalog does, from [`RestorePlan::step`] on.
+/// What a restore on an opted-in catalog does, from `restore.step` on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RestorePlan {
     /// S, the new epoch, and where it begins.
