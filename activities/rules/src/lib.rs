@@ -4,6 +4,7 @@
 //! comes back.
 
 pub mod contracts;
+pub mod history;
 pub mod ids;
 pub mod instant;
 pub mod inventory;

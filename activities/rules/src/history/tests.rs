@@ -1,0 +1,9 @@
+mod cases;
+mod crashes;
+mod decisions;
+mod executor;
+mod holds;
+mod model;
+mod properties;
+mod restores;
+mod verifying;
