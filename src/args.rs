@@ -1,8 +1,12 @@
 //! The command line.
 
+mod overlay;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub use overlay::{Overlay, OverlayToken};
 
 /// Runs the publish, release and garbage-collection jobs of a sharded catalog, and never loses its place.
 #[derive(Debug, Parser)]
@@ -59,6 +63,9 @@ pub enum Command {
     /// The editions on this disk
     #[command(subcommand)]
     Edition(Edition),
+    /// Overlays: whether they are valid, their digests, the effective token of a server that applies them
+    #[command(subcommand)]
+    Overlay(Overlay),
     /// Print the completions for a shell
     Completions {
         /// The shell

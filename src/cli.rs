@@ -5,6 +5,7 @@ mod detach;
 mod edition;
 mod init;
 mod inventory;
+mod overlay;
 mod publish;
 mod reason;
 mod runs;
@@ -45,6 +46,7 @@ pub async fn run(cli: Cli, out: Output) -> Result<Exit, Ended> {
         Command::Inventory(args) => inventory::inventory(&world()?, out, &args),
         Command::Verify(args) => verify::verify(&world()?, out, &args),
         Command::Edition(args) => edition::edition(&world()?, out, args).await,
+        Command::Overlay(args) => overlay::overlay(world, out, args),
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "jobctl", &mut text);

@@ -11,6 +11,7 @@ mod damage;
 mod interrupt;
 mod inventory;
 mod layers;
+mod overlay;
 mod promises;
 mod publish;
 mod real_files;
