@@ -4,6 +4,7 @@
 //! its steps in the same order every time, from recorded values only.
 
 pub mod discard;
+pub mod fold;
 pub mod publish;
 #[cfg(test)]
 mod scripted;

@@ -5,4 +5,5 @@
 //! reads head, history and clock itself (DESIGN §2.2, Sections).
 
 pub mod edition;
+pub mod fold;
 pub mod publish;
