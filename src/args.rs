@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub use overlay::{Overlay, OverlayToken};
+pub use overlay::{Fold, Overlay, OverlayToken};
 
 /// Runs the publish, release and garbage-collection jobs of a sharded catalog, and never loses its place.
 #[derive(Debug, Parser)]
@@ -98,6 +98,8 @@ pub enum OnOff {
 pub enum Run {
     /// Build, seal, check and record an edition of a product
     Publish(Publish),
+    /// Apply overlays to the live edition for good: a new edition over the same data files
+    Fold(Fold),
 }
 
 /// The words after `jobctl run`, as a schedule has them.

@@ -3,6 +3,7 @@
 mod cancelled;
 mod detach;
 mod edition;
+mod fold;
 mod init;
 mod inventory;
 mod overlay;
@@ -40,6 +41,7 @@ pub async fn run(cli: Cli, out: Output) -> Result<Exit, Ended> {
     match cli.command {
         Command::Init(args) => init::init(&world()?, out, &args),
         Command::Run(Run::Publish(args)) => publish::publish(&world()?, out, args).await,
+        Command::Run(Run::Fold(args)) => fold::fold(&world()?, out, args).await,
         Command::Runs(args) => runs::runs(&world()?, out, args).await,
         Command::Serve(args) => serve::serve(&world()?, out, &args).await,
         Command::Schedules(args) => schedules::schedules(&world()?, out, args).await,

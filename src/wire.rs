@@ -6,7 +6,7 @@ use activities::duck::{DuckSettings, EXTENSIONS_VARIABLE};
 use activities::fs::{Fs, RealFs};
 use activities::publish::{self, PublishDeps};
 use activities::store::{LocalStore, Store};
-use catalog_rules::contracts::{edition as edition_contract, publish as contract};
+use catalog_rules::contracts::{edition as edition_contract, fold as fold_contract, publish as contract};
 use engine::{Engine, EngineConfig, EngineContext, Registry, SystemClock};
 use engine_rules::clock::Clock;
 use engine_rules::failure::ActivityError;
@@ -74,8 +74,10 @@ impl World {
             workflows::discard::VERSION,
             workflows::discard::discard::<EngineContext>,
         );
+        registry.workflow(workflows::fold::NAME, workflows::fold::VERSION, workflows::fold::fold::<EngineContext>);
         // A sealed edition is never written again: what begins at its seal or before it makes another.
         registry.mints(workflows::publish::NAME, "open", "seal");
+        registry.mints(workflows::fold::NAME, "open", "seal");
         macro_rules! activity {
             ($name:expr, $function:path) => {{
                 let deps = deps.clone();
@@ -90,6 +92,8 @@ impl World {
         activity!(contract::RECORD, publish::record);
         activity!(contract::ABANDON, publish::abandon);
         activity!(edition_contract::DISCARD, publish::discard);
+        activity!(fold_contract::RESOLVE_OVERLAYS, publish::resolve_overlays);
+        activity!(fold_contract::FOLD, publish::fold);
         registry
     }
 }

@@ -44,3 +44,22 @@ pub struct OverlayToken {
     #[arg(long = "hook", value_name = "TYPE=PACKAGE:NAME@VERSION")]
     pub hooks: Vec<Hooks>,
 }
+
+#[derive(Debug, Args)]
+pub struct Fold {
+    /// The product, such as 14100287
+    #[arg(long)]
+    pub product: String,
+    /// An overlay; again for further ones, in the order in which they are applied
+    #[arg(long = "overlay", value_name = "FILE", required = true)]
+    pub overlays: Vec<PathBuf>,
+    /// Only the entries that are for this audience or for everybody; without it, every entry
+    #[arg(long, value_name = "AUDIENCE")]
+    pub audience: Option<String>,
+    /// Why, for the Inventory's record; asked for at a terminal
+    #[arg(long)]
+    pub reason: Option<String>,
+    /// Leave the run to jobctl serve instead of staying with it
+    #[arg(long)]
+    pub detach: bool,
+}

@@ -1,10 +1,10 @@
 //! `jobctl overlay …`: overlays as files, before anything applies them.
 
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use activities::inventory::{FullInventory, fetch_from, open_catalog};
 use activities::metadata_store::SCHEMA_VERSION;
+use activities::publish::read_overlay;
 use catalog_rules::ids::{EditionId, ProductId};
 use catalog_rules::inventory::SchemaVersion;
 use catalog_rules::overlay::{self, Audience, Checked, Hooks, OverlayFinding, effective_token};
@@ -16,10 +16,6 @@ use crate::args::{EditionRef, Overlay, OverlayToken};
 use crate::exit::{Ended, Exit};
 use crate::output::Output;
 use crate::wire::World;
-
-/// How large a file is read at most: a text for each of 500,000 codes in two languages is beneath it, and a wrong file
-/// does not fill the memory.
-const MAX_OVERLAY_BYTES: u64 = 256 * 1024 * 1024;
 
 /// Carries out `jobctl overlay …`. Only `token` looks at a catalog, which `world` gives.
 ///
@@ -34,17 +30,7 @@ pub fn overlay(world: impl FnOnce() -> Result<World, Ended>, out: Output, args: 
 }
 
 fn bytes(path: &Path) -> Result<Vec<u8>, Ended> {
-    let unreadable = |error: std::io::Error| Ended::usage(format!("the overlay {}: {error}", path.display()));
-    let mut bytes = Vec::new();
-    let file = std::fs::File::open(path).map_err(unreadable)?;
-    file.take(MAX_OVERLAY_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    if bytes.len() as u64 > MAX_OVERLAY_BYTES {
-        return Err(Ended::usage(format!(
-            "the overlay {} has more than {MAX_OVERLAY_BYTES} bytes; expected a JSON document of at most that",
-            path.display()
-        )));
-    }
-    Ok(bytes)
+    read_overlay(path).map_err(|error| Ended::usage(error.to_string()))
 }
 
 /// The valid overlays in `files`.

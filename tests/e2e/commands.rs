@@ -175,8 +175,19 @@ fn every_command_that_a_message_names_is_there_with_its_options() {
     let env = Env::empty();
     let mut helps: std::collections::BTreeMap<Vec<String>, String> = Default::default();
     for (words, is_told) in texts.iter().flat_map(|text| text.lines()).flat_map(suggestions) {
-        let known =
-            ["init", "run", "runs", "schedules", "inventory", "edition", "serve", "verify", "completions", "man"];
+        let known = [
+            "init",
+            "run",
+            "runs",
+            "schedules",
+            "inventory",
+            "edition",
+            "overlay",
+            "serve",
+            "verify",
+            "completions",
+            "man",
+        ];
         // `jobctl that …` is a sentence and not a command.
         if !words.first().is_some_and(|word| known.contains(&word.as_str())) {
             continue;
@@ -184,7 +195,7 @@ fn every_command_that_a_message_names_is_there_with_its_options() {
         if words[0] == "run" && words.get(1).is_some_and(|word| is_without_command(word)) {
             continue;
         }
-        let has_two = ["run", "runs", "schedules", "inventory", "edition"].contains(&words[0].as_str());
+        let has_two = ["run", "runs", "schedules", "inventory", "edition", "overlay"].contains(&words[0].as_str());
         let split = words.iter().position(|word| word.starts_with("--")).unwrap_or(words.len());
         let command = words[..split.min(if has_two { 2 } else { 1 })].to_vec();
         let help = helps

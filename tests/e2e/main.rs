@@ -8,6 +8,7 @@ mod support;
 mod commands;
 mod corpus;
 mod damage;
+mod fold;
 mod interrupt;
 mod inventory;
 mod layers;
