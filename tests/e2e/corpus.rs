@@ -17,6 +17,9 @@ use crate::support::env::Env;
 use crate::support::table::Table;
 
 const PRODUCT: &str = "99100001";
+/// An overlay that changes something in every product.
+const NOTE: &str = r#"{"format_version":"1.2","id":"note","entries":[
+  {"selector":"Dataflow","op":"set","type":"NOTE","annotation":{"text":{"en":"A note"}}}]}"#;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus")
@@ -64,6 +67,8 @@ fn todays_program_goes_on_with_every_run_of_the_corpus() {
     }
     let discard = (workflows::discard::NAME.to_owned(), u64::from(workflows::discard::VERSION), "succeeded".to_owned());
     assert!(kept.contains(&discard), "{kept:?}");
+    let fold = (workflows::fold::NAME.to_owned(), u64::from(workflows::fold::VERSION), "succeeded".to_owned());
+    assert!(kept.contains(&fold), "{kept:?}");
 }
 
 #[test]
@@ -157,6 +162,9 @@ fn regenerates_the_corpus() {
     let edition = env.json(["runs", "show", &half])["steps"][0]["output"]["edition_id"].as_str().unwrap().to_owned();
     env.jobctl(["edition", "discard", &edition, "--product", PRODUCT, "--reason", "half written"]).exits(0);
     keep("discard_succeeded", &newest());
+    std::fs::write(env.path("note.json"), NOTE).unwrap();
+    env.jobctl(["run", "fold", "--product", PRODUCT, "--overlay", "note.json", "--reason", "a note"]).exits(0);
+    keep("fold_succeeded", &newest());
 }
 
 fn read(env: &Env, run: &str) -> RunDetail {

@@ -1,16 +1,27 @@
 //! A new edition over the same data files.
 
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 
-use catalog_rules::manifest::{EditionFile, Manifest, Root};
+use catalog_rules::contracts::publish::SealInput;
+use catalog_rules::inventory::By;
+use catalog_rules::manifest::{EditionFile, Manifest, Producer, Provenance, Root, Tier};
 use catalog_rules::sdmx::model::Artefact;
+use engine_rules::activity::ActivityContext;
+use engine_rules::clock::Clock;
 use engine_rules::failure::{Disposition, Failure};
+use serde_json::json;
 
-use super::support::{SMALL, World, copy_tree, snapshot};
+use super::support::{SMALL, TickingClock, World, copy_tree, snapshot};
 use crate::edition::testing::Synthetic;
 use crate::edition::*;
-use crate::fs::RealFs;
+use crate::fs::{Fs, RealFs};
+use crate::inventory::{Init, init_catalog};
 use crate::metadata_store::MetadataStore;
+use crate::publish::{PublishDeps, producer};
+use crate::store::{LocalStore, Store};
 
 const WHERE: &str = "JOBCTL_TEST_CRASH_DIR";
 const POINT: &str = "JOBCTL_TEST_CRASH_POINT";
@@ -151,6 +162,76 @@ fn a_change_that_is_refused_leaves_the_product_byte_for_byte_as_it_was() {
     fold_by(&world, renamed).unwrap();
     world.seal(2, Some(1));
     assert!(matches!(fold_by(&world, renamed), Err(EditionError::AlreadySealed { .. })));
+}
+
+#[test]
+fn a_fold_keeps_what_the_folded_edition_says_of_its_making() {
+    let world = World::new();
+    let catalog = world.product().parent().and_then(Path::parent).unwrap().to_owned();
+    std::fs::create_dir_all(&catalog).unwrap();
+    let (fs, clock): (Arc<dyn Fs>, Arc<dyn Clock>) = (Arc::new(RealFs), Arc::new(TickingClock::default()));
+    let store: Arc<dyn Store> = Arc::new(LocalStore::new(catalog.clone(), Arc::clone(&fs), Arc::clone(&clock)));
+    let init = Init {
+        catalog_id: "019a0000-0000-7000-8000-000000000000".parse().unwrap(),
+        embargo: false,
+        title: BTreeMap::new(),
+        beside: Vec::new(),
+    };
+    let by = By { actor: "a".to_owned(), reason: "r".to_owned(), producer: producer(), own_work: None };
+    init_catalog(store.as_ref(), &init, &by).unwrap();
+
+    world.build(1, None, &SMALL);
+    std::fs::write(world.edition(1).join("notes"), b"words").unwrap();
+    let (product, product_id, first) = (world.product(), Synthetic::product_id(), Synthetic::edition_id(1));
+    let section = |text: &str| json!({ "of": text }).as_object().unwrap().clone();
+    let order = SealOrder {
+        product_dir: &product,
+        product_id: &product_id,
+        edition_id: &first,
+        previous: None,
+        producer: Some(Producer { name: "statcatlib".to_owned(), version: "0.12.0".to_owned() }),
+        is_final: false,
+        tiers: &[TierRule { prefix: "notes".to_owned(), tier: Tier::Required }],
+        producer_fields: section("the producer"),
+        extensions: [("statcat".to_owned(), section("a package"))].into(),
+        provenance: Some(Provenance {
+            source: "ECB".to_owned(),
+            endpoint: "https://example.org/rest".to_owned(),
+            api: "2.1".to_owned(),
+            retrieved_at: catalog_rules::instant::Instant::from_ms(1_790_000_000_000),
+            dataflow: Synthetic::dataflow(),
+            key: None,
+            start: None,
+            end: None,
+            structures_only: false,
+            artefacts: Vec::new(),
+        }),
+    };
+    let old = seal(&world.tools(&RealFs), &order).unwrap().manifest;
+
+    fold_by(&world, renamed).unwrap();
+    let deps = PublishDeps::new(catalog, store, fs, clock, world.duck.clone());
+    let input = SealInput {
+        product_id,
+        edition_id: Synthetic::edition_id(2),
+        previous: Some(first),
+        lifecycle: None,
+        is_fold: true,
+    };
+    let sealed = crate::publish::seal(&deps, &ActivityContext::detached(), input).unwrap();
+    // Only what is not in data/ was read: the two databases and the notes.
+    assert_eq!((sealed.hashed, sealed.carried), (3, 1));
+    let new = Manifest::decode(&std::fs::read(world.edition(2).join("manifest.json")).unwrap()).unwrap();
+    assert_eq!((&new.producer, &new.producer_fields), (&old.producer, &old.producer_fields));
+    assert_eq!((&new.provenance, &new.extensions["statcat"]), (&old.provenance, &old.extensions["statcat"]));
+    let tiers = |manifest: &Manifest| -> Vec<(String, Tier)> {
+        manifest.files_of(Root::Edition).map(|file| (file.path.clone(), file.tier)).collect()
+    };
+    assert_eq!(tiers(&new), tiers(&old));
+    assert!(tiers(&new).contains(&("notes".to_owned(), Tier::Required)));
+    // The section of this program is that of the new edition.
+    assert_eq!(new.jobctl().unwrap().fingerprints, old.jobctl().unwrap().fingerprints);
+    assert_eq!(world.findings(2, Profile::Publish), [""; 0]);
 }
 
 #[test]
