@@ -9,7 +9,7 @@ TOOLS := $(TARGET)/tools
 export PATH := $(TOOLS)/bin:$(PATH)
 DEMO := $(TARGET)/demo
 
-.PHONY: help setup build release demo test verify nightly bench bench-engine bench-edition
+.PHONY: help setup build release demo test verify nightly bench bench-engine bench-edition bench-inventory
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -41,7 +41,7 @@ verify: setup ## the quick half of `test`: formatting, lints, the rules crates
 nightly: setup nextest ## the long tests
 	cargo nextest run --locked --workspace --features crash-points --profile nightly
 
-bench: bench-engine bench-edition ## all benchmarks, one JSON line a case
+bench: bench-engine bench-edition bench-inventory ## all benchmarks, one JSON line a case
 
 bench-engine: setup ## the engine: steps a second, latency, resume; the purge of a million runs
 	@cargo bench --locked --quiet -p engine --bench engine
@@ -49,6 +49,9 @@ bench-engine: setup ## the engine: steps a second, latency, resume; the purge of
 
 bench-edition: setup ## an edition of a million rows: build, seal by phase, check
 	@cargo bench --locked --quiet -p activities --bench edition
+
+bench-inventory: setup ## a catalog of 7,000 products: live view, one version, a release, verify
+	@cargo bench --locked --quiet -p activities --bench inventory
 
 .PHONY: nextest
 nextest:

@@ -6,14 +6,16 @@ mod edition;
 mod fold;
 mod init;
 mod inventory;
+mod operation;
 mod overlay;
 mod publish;
 mod reason;
+pub mod recovery;
 mod runs;
 mod schedules;
 mod serve;
 mod verify;
-mod when;
+pub mod when;
 
 use clap::CommandFactory as _;
 pub use publish::with_run;
@@ -42,6 +44,8 @@ pub async fn run(cli: Cli, out: Output) -> Result<Exit, Ended> {
         Command::Init(args) => init::init(&world()?, out, &args),
         Command::Run(Run::Publish(args)) => publish::publish(&world()?, out, args).await,
         Command::Run(Run::Fold(args)) => fold::fold(&world()?, out, args).await,
+        Command::Run(Run::Recovery(args)) => recovery::recovery(&world()?, out, args).await,
+        Command::Run(run) => operation::operation(&world()?, out, run).await,
         Command::Runs(args) => runs::runs(&world()?, out, args).await,
         Command::Serve(args) => serve::serve(&world()?, out, &args).await,
         Command::Schedules(args) => schedules::schedules(&world()?, out, args).await,

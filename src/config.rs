@@ -9,8 +9,10 @@ use std::path::{Component, Path, PathBuf};
 
 use catalog_rules::contracts::publish::SourceInput;
 use catalog_rules::ids::ProductId;
+use catalog_rules::inventory::Retention as Windows;
 use catalog_rules::layout;
-use engine::ScheduleDef;
+use engine::{ScheduleDef, find_time_zone};
+use jiff::tz::TimeZone;
 use serde::Deserialize;
 
 pub use error::ConfigError;
@@ -26,6 +28,8 @@ const THREADS: RangeInclusive<u32> = 1..=1024;
 /// How long runs may be kept, in days: a day at least, so that a slip never empties the history, and no longer than a
 /// century.
 const RETENTION_DAYS: RangeInclusive<u32> = 1..=36_500;
+/// The windows that can be meant, in days. Which of them may be shorter than which is told by a release.
+const WINDOW_DAYS: RangeInclusive<u32> = 0..=36_500;
 /// How long runs that succeeded or were cancelled are kept where nothing else is said.
 const FINISHED_RUNS_DAYS: u32 = 90;
 /// And runs that failed, unless the others are kept longer: they are what a person looks for.
@@ -53,6 +57,7 @@ struct Written {
 #[serde(deny_unknown_fields)]
 struct CatalogSection {
     url: Option<String>,
+    time_zone: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -74,6 +79,14 @@ struct DuckDbSection {
 struct RetentionSection {
     finished_runs_days: Option<u32>,
     failed_runs_days: Option<u32>,
+    backup_days: Option<u32>,
+    gc_days: Option<u32>,
+    tombstone_days: Option<u32>,
+    version_days: Option<u32>,
+    keep_roots: Option<u64>,
+    retire_days: Option<u32>,
+    results_grace_days: Option<u32>,
+    poll_and_fetch_s: Option<u32>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -106,8 +119,12 @@ pub struct Config {
     pub duckdb_threads: Option<u32>,
     /// Where DuckDB's extensions are.
     pub duckdb_extensions: Option<PathBuf>,
+    /// The time zone of the local times of releases; this machine's unless the file says otherwise.
+    pub time_zone: TimeZone,
     /// How long finished runs are kept.
     pub retention: Retention,
+    /// The windows of the catalog (*catalog* §11.6).
+    pub windows: Windows,
     /// The sources by product.
     pub sources: BTreeMap<ProductId, SourceInput>,
     /// The schedules, by name.
@@ -194,6 +211,15 @@ impl Config {
         let finished_runs_days = finished.unwrap_or(FINISHED_RUNS_DAYS);
         let failed = days("retention.failed_runs_days", written.retention.failed_runs_days)?;
         let failed_runs_days = failed.unwrap_or(FAILED_RUNS_DAYS.max(finished_runs_days));
+        let windows = windows(&written.retention, |key, value| within(key, value, WINDOW_DAYS, "0 to 36500 days"))?;
+        let time_zone = match &written.catalog.time_zone {
+            Some(name) => find_time_zone(name).map_err(|source| ConfigError::BadSchedule {
+                origin: origin.clone(),
+                key: "catalog.time_zone".to_owned(),
+                source: Box::new(source),
+            })?,
+            None => TimeZone::system(),
+        };
         let mut sources = BTreeMap::new();
         for (name, section) in written.sources {
             let product_id: ProductId = name.parse().map_err(|source| ConfigError::BadProduct {
@@ -222,7 +248,7 @@ impl Config {
             };
             sources.insert(product_id, input);
         }
-        let schedules = schedules::read(written.schedules, &sources, &base, &origin)?;
+        let schedules = schedules::read(written.schedules, &sources, &time_zone, &base, &origin)?;
         Ok(Self {
             schedules,
             file,
@@ -231,10 +257,31 @@ impl Config {
             duckdb_memory_limit_mb: memory,
             duckdb_threads: threads,
             duckdb_extensions: written.duckdb.extension_directory.map(|path| base.join(path)),
+            time_zone,
             retention: Retention { finished_runs_days, failed_runs_days },
+            windows,
             sources,
         })
     }
+}
+
+/// The catalog's windows, each as it is written or as it is by default; `days` refuses what cannot be meant.
+fn windows(
+    written: &RetentionSection,
+    days: impl Fn(&str, Option<u32>) -> Result<Option<u32>, ConfigError>,
+) -> Result<Windows, ConfigError> {
+    let plain = Windows::default();
+    Ok(Windows {
+        backup_days: days("retention.backup_days", written.backup_days)?.unwrap_or(plain.backup_days),
+        gc_days: days("retention.gc_days", written.gc_days)?.unwrap_or(plain.gc_days),
+        tombstone_days: days("retention.tombstone_days", written.tombstone_days)?.unwrap_or(plain.tombstone_days),
+        version_days: days("retention.version_days", written.version_days)?.unwrap_or(plain.version_days),
+        keep_roots: written.keep_roots.unwrap_or(plain.keep_roots),
+        retire_days: days("retention.retire_days", written.retire_days)?.unwrap_or(plain.retire_days),
+        results_grace_days: days("retention.results_grace_days", written.results_grace_days)?
+            .unwrap_or(plain.results_grace_days),
+        poll_and_fetch_s: written.poll_and_fetch_s.unwrap_or(plain.poll_and_fetch_s),
+    })
 }
 
 fn read(path: &Path) -> Result<Written, ConfigError> {
@@ -320,6 +367,8 @@ pub fn template(catalog: &str, state: &str) -> String {
 [catalog]
 # The catalog's folder.
 url = {catalog}
+# The time zone of the local times of releases; this machine's if it is left out.
+# time_zone = "America/Toronto"
 
 [state]
 # Where the runs are kept: a SQLite database on a local disk, for this machine only.
@@ -333,6 +382,16 @@ path = {state}
 # How long finished runs are kept, in days after their end: those that succeeded or were cancelled, and those that failed.
 # finished_runs_days = 90
 # failed_runs_days = 365
+# The catalog's windows, in days unless the name says otherwise: backup_days <= gc_days <= tombstone_days, and version_days
+# >= gc_days + 1. A release warns where that does not hold.
+# backup_days = 35          # how long a backup is kept
+# gc_days = 35              # how long the files of a retired edition stay
+# tombstone_days = 90       # how long a retired edition is told from one that was never recorded
+# version_days = 36         # how long an Inventory version stays
+# keep_roots = 10           # how many of the newest versions always stay
+# retire_days = 30          # how long an edition is superseded or withdrawn before it may be retired
+# results_grace_days = 30   # how long a result that no live edition needs stays
+# poll_and_fetch_s = 300    # the longest time from a reader's poll to the end of its next fetch
 
 # One table a product. `files` holds a full-table zip, a CSV, or a folder with both CSVs; one, or one a language.
 # [sources.14100287]
@@ -399,6 +458,8 @@ mod tests {
             ("[duckdb]\nthreads=1000000\n", "duckdb.threads"),
             ("[retention]\nfinished_runs_days=0\n", "retention.finished_runs_days"),
             ("[retention]\nfailed_runs_days=36501\n", "retention.failed_runs_days"),
+            ("[retention]\ngc_days=36501\n", "retention.gc_days"),
+            ("[retention]\nretire_days=99999\n", "retention.retire_days"),
         ] {
             let error = load(text).unwrap_err();
             let message = error.to_string();
@@ -418,6 +479,24 @@ mod tests {
         ] {
             assert_eq!(load(text).unwrap().retention, Retention { finished_runs_days, failed_runs_days }, "{text}");
         }
+    }
+
+    #[test]
+    fn the_windows_are_those_of_the_file_and_else_the_defaults() {
+        let windows = |text: &str| load(text).unwrap().windows;
+        assert_eq!(windows(""), Windows::default());
+        let found = windows("[retention]\nretire_days=0\ngc_days=20\nkeep_roots=3\nfinished_runs_days=7\n");
+        assert_eq!(found, Windows { retire_days: 0, gc_days: 20, keep_roots: 3, ..Windows::default() });
+        // The template tells the defaults.
+        let text = template("catalog", "state");
+        let (_, told) = text.split_once("# backup_days").unwrap();
+        let (told, _) = told.split_once("\n\n").unwrap();
+        let told = format!("[retention]\nbackup_days{}", told.replace("\n# ", "\n"));
+        assert_eq!(windows(&told), Windows::default());
+        let zone = load("[catalog]\ntime_zone='America/Toronto'\n").unwrap().time_zone;
+        assert_eq!(zone.iana_name(), Some("America/Toronto"));
+        let error = load("[catalog]\ntime_zone='Toronto'\n").unwrap_err();
+        assert!(error.to_string().contains("catalog.time_zone") && error.to_string().contains("Toronto"), "{error}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The only place that prints. Text for a person, or one JSON document.
 
+use std::borrow::Cow;
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::OnceLock;
 
@@ -105,7 +106,7 @@ impl Output {
         if let Some(hint) = &failure.hint {
             text.push_str(&format!("\n  hint: {hint}"));
         }
-        let _ = writeln!(std::io::stderr().lock(), "{text}");
+        let _ = writeln!(std::io::stderr().lock(), "{}", harmless(&text));
     }
 
     /// `text` in red, where there is colour.
@@ -120,11 +121,11 @@ impl Output {
         styled(self.colour, text, anstyle::AnsiColor::Green)
     }
 
-    /// Prints text as it is. A reader that went away (`| head`) is no error; another failure is kept for
-    /// [`Output::failure`].
+    /// Prints text as it is, but for what a terminal would obey ([`harmless`]). A reader that went away (`| head`) is no
+    /// error; another failure is kept for [`Output::failure`].
     pub fn raw(self, text: &str) {
         let mut stdout = std::io::stdout().lock();
-        match writeln!(stdout, "{text}").and_then(|()| stdout.flush()) {
+        match writeln!(stdout, "{}", harmless(text)).and_then(|()| stdout.flush()) {
             Ok(()) => {}
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
             Err(error) => {
@@ -138,6 +139,41 @@ impl Output {
     pub fn failure() -> Option<&'static str> {
         UNWRITTEN.get().map(String::as_str)
     }
+}
+
+/// `text` with the characters that a terminal obeys written out (`\u{1b}`): a reason, a label or a file's name is
+/// somebody else's text, and may clear the screen or turn the rest of a line round. Line ends, tabs and colours stay.
+#[must_use]
+pub fn harmless(text: &str) -> Cow<'_, str> {
+    let turns = |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let is_obeyed = |c: char| (c.is_control() && !matches!(c, '\n' | '\t')) || turns(c);
+    if !text.contains(is_obeyed) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let colour = colour_length(rest);
+        if colour > 0 {
+            shown.push_str(&rest[..colour]);
+            rest = &rest[colour..];
+            continue;
+        }
+        if is_obeyed(c) {
+            shown.extend(c.escape_unicode());
+        } else {
+            shown.push(c);
+        }
+        rest = &rest[c.len_utf8()..];
+    }
+    Cow::Owned(shown)
+}
+
+/// How many bytes of `text` begin it with the sequence of a colour, `ESC [ 31 m`; 0 for anything else.
+fn colour_length(text: &str) -> usize {
+    let Some(inner) = text.strip_prefix("\u{1b}[") else { return 0 };
+    let end = inner.find(|c: char| !c.is_ascii_digit() && c != ';');
+    end.filter(|end| inner[*end..].starts_with('m')).map_or(0, |end| end + 3)
 }
 
 fn with_schema(command: &str, body: Value) -> Value {
@@ -252,6 +288,18 @@ mod tests {
         }
         assert!(laid_out(["EDITION", "AT", "WHY"], vec![row()], Some(Some(80))).lines().count() > 2);
         assert_eq!(laid_out(["EDITION", "AT", "WHY"], vec![row()], None).lines().count(), 2);
+    }
+
+    #[test]
+    fn what_a_terminal_would_obey_is_written_out() {
+        assert_eq!(harmless("plain\n\ttext é"), "plain\n\ttext é");
+        assert_eq!(harmless("a\u{1b}[2Jb"), "a\\u{1b}[2Jb");
+        assert_eq!(harmless("\u{1b}]0;title\u{7}"), "\\u{1b}]0;title\\u{7}");
+        assert_eq!(harmless("over\rwritten\u{9b}2J"), "over\\u{d}written\\u{9b}2J");
+        assert_eq!(harmless("turned \u{202e}round"), "turned \\u{202e}round");
+        let red = styled(true, "red", anstyle::AnsiColor::Red);
+        assert_eq!(harmless(&red), red);
+        assert_eq!(harmless("\u{1b}[31"), "\\u{1b}[31");
     }
 
     #[test]

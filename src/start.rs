@@ -1,25 +1,32 @@
 //! The one place that makes a run out of the words of `jobctl run …`: for a person who waits for it, and for a schedule.
 
 mod fold;
+mod operations;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use catalog_rules::contracts::publish::{Cause, PublishInput, SourceInput};
 use catalog_rules::ids::ProductId;
+use catalog_rules::instant::Instant;
 use catalog_rules::inventory::Lifecycle;
 use engine::{KeyPolicy, StartRun};
+use jiff::tz::TimeZone;
 use serde_json::Value;
 
 use crate::args::{Publish, Run};
+use crate::cli::when;
 use crate::exit::Ended;
 
 pub use fold::fold_run;
+pub use operations::{Asked, asked, command, how, how_mut, needs_reason, operation_run};
 
 /// Who asks for a run, and from where.
 pub struct Origin<'a> {
     /// The configured sources.
     pub sources: &'a BTreeMap<ProductId, SourceInput>,
+    /// The time zone of local times.
+    pub zone: &'a TimeZone,
     /// What relative paths are relative to.
     pub folder: &'a Path,
     /// Who starts it.
@@ -46,6 +53,7 @@ pub fn start_run(run: &Run, origin: &Origin<'_>) -> Result<StartRun, Ended> {
             Ok(StartRun { key_policy, ..start })
         }
         Run::Fold(args) => fold_run(args, origin),
+        operation => operation_run(operation, origin),
     }
 }
 
@@ -62,6 +70,7 @@ pub fn publish_input(args: &Publish, origin: &Origin<'_>) -> Result<PublishInput
             reason: args.reason.clone().unwrap_or_else(|| origin.reason.clone()),
         },
         lifecycle: args.is_final.then_some(Lifecycle::Final),
+        release_at: args.release_at.as_ref().map(|text| release_at(text, origin)).transpose()?,
         product_id,
     })
 }
@@ -76,6 +85,12 @@ pub fn publish_run(args: &Publish, input: &PublishInput, origin: &Origin<'_>) ->
         ..StartRun::new(workflows::publish::NAME, to_value(input)?, origin.actor.clone())
     };
     Ok(run.key(publish_key(&input.product_id), KeyPolicy::Forbid).label("product", input.product_id.as_str()))
+}
+
+/// The instant of a release that a person wrote.
+fn release_at(text: &str, origin: &Origin<'_>) -> Result<Instant, Ended> {
+    let at = when::release("--release-at", text, origin.zone, None)?;
+    Ok(Instant::from_ms(at.as_millisecond()))
 }
 
 fn source(product_id: &ProductId, args: &Publish, origin: &Origin<'_>) -> Result<SourceInput, Ended> {

@@ -1,5 +1,7 @@
 //! A run as a person watches it: a line a step, and on a terminal a moving line for the step at work.
 
+mod operation;
+
 use std::time::Duration;
 
 use catalog_rules::contracts::fold::{FoldStepOutput, ResolveOverlaysOutput};
@@ -11,6 +13,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+pub use operation::{tell_operation, version_outcome};
+
+use crate::cli::recovery::recovered;
 use crate::output::{Output, duration, grouped, short, size};
 
 const NAME_WIDTH: usize = 17;
@@ -170,7 +175,8 @@ pub fn summary(step: &str, output: &Value) -> String {
             }
             text
         }),
-        _ => None,
+        "repair_head" | "rebuild_inventory" => recovered(output),
+        other => operation::summary(other, output),
     };
     known.unwrap_or_default()
 }

@@ -1,20 +1,49 @@
 //! Where names meet implementations: the only place that knows workflows, activities and the engine at once.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use activities::duck::{DuckSettings, EXTENSIONS_VARIABLE};
 use activities::fs::{Fs, RealFs};
+use activities::inventory_jobs::{self, InventoryDeps};
 use activities::publish::{self, PublishDeps};
+use activities::recovery::{self, RecoveryDeps};
 use activities::store::{LocalStore, Store};
-use catalog_rules::contracts::{edition as edition_contract, fold as fold_contract, publish as contract};
+use catalog_rules::contracts::{
+    edition as edition_contract, fold as fold_contract, inventory as inventory_contract, publish as contract,
+    recovery as recovery_contract,
+};
 use engine::{Engine, EngineConfig, EngineContext, Registry, SystemClock};
+use engine_rules::activity::{ActivityContext, CancelToken};
 use engine_rules::clock::Clock;
-use engine_rules::failure::ActivityError;
+use engine_rules::failure::{ActivityError, Disposition, Failure};
 use engine_rules::state::RunState;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::cli::with_run;
 use crate::config::Config;
 use crate::exit::{Ended, Exit};
+
+/// An activity that is called by itself, outside of a run: given the run's id, the step's name and the input.
+pub type Imagined = Box<dyn Fn(&str, &str, Value) -> Result<Value, Failure> + Send + Sync>;
+
+/// Calls `$with!(name, function)` for every activity of the operations on the Inventory.
+macro_rules! inventory_activities {
+    ($with:ident) => {
+        $with!(inventory_contract::ADVANCE_CURRENT, inventory_jobs::advance_current);
+        $with!(inventory_contract::PREFLIGHT, inventory_jobs::preflight);
+        $with!(inventory_contract::COMMIT, inventory_jobs::commit);
+        $with!(inventory_contract::ROLLBACK_MOVES, inventory_jobs::rollback_moves);
+        $with!(inventory_contract::LIVE_EDITIONS, inventory_jobs::live_editions);
+        $with!(inventory_contract::FIND_RETIRABLE, inventory_jobs::find_retirable);
+        $with!(inventory_contract::READ_MANIFEST, inventory_jobs::read_manifest);
+        $with!(inventory_contract::FIND_RIPPLES, inventory_jobs::find_ripples);
+    };
+}
 
 /// What the commands work with.
 pub struct World {
@@ -51,30 +80,77 @@ impl World {
 
     /// What the publish activities work with.
     pub fn publish_deps(&self) -> Arc<PublishDeps> {
-        Arc::new(PublishDeps::new(
+        let deps = PublishDeps::new(
             self.config.catalog.clone(),
             self.store.clone(),
             self.fs.clone(),
             self.clock.clone(),
             self.duck.clone(),
-        ))
+        );
+        Arc::new(deps.cached_in(self.cache()))
+    }
+
+    /// Where what can be made again is kept between processes, for every catalog that this state has worked on.
+    fn cache(&self) -> PathBuf {
+        self.config.state.join("cache")
+    }
+
+    /// What the operations on the Inventory of the catalog in `store` work with.
+    fn inventory_deps(&self, store: Arc<dyn Store>) -> InventoryDeps {
+        let windows = self.config.windows.clone();
+        InventoryDeps::new(self.config.catalog.clone(), store, self.clock.clone(), windows)
+    }
+
+    /// What the recoveries of the Inventory work with.
+    pub fn recovery_deps(&self) -> RecoveryDeps {
+        RecoveryDeps::new(self.store.clone(), self.fs.clone(), self.config.state.join("repaired"))
+    }
+
+    /// The activities of the operations on the Inventory, by name, on `store`: for a dry run on one that keeps nothing.
+    pub fn imagined(&self, store: Arc<dyn Store>) -> BTreeMap<&'static str, Imagined> {
+        // Without the cache of leaves: what is imagined is kept nowhere.
+        let deps = Arc::new(self.inventory_deps(store));
+        let mut activities = BTreeMap::new();
+        macro_rules! imagined {
+            ($name:expr, $function:path) => {{
+                let deps = deps.clone();
+                activities.insert($name, imagined(move |ctx, input| $function(&deps, &ctx, input)));
+            }};
+        }
+        inventory_activities!(imagined);
+        activities
     }
 
     /// Every workflow and activity of this program.
     pub fn registry(&self) -> Registry {
         let deps = self.publish_deps();
         let mut registry = Registry::new();
-        registry.workflow(
-            workflows::publish::NAME,
-            workflows::publish::VERSION,
-            workflows::publish::publish::<EngineContext>,
-        );
-        registry.workflow(
-            workflows::discard::NAME,
-            workflows::discard::VERSION,
-            workflows::discard::discard::<EngineContext>,
-        );
-        registry.workflow(workflows::fold::NAME, workflows::fold::VERSION, workflows::fold::fold::<EngineContext>);
+        macro_rules! workflow {
+            ($name:ident) => {
+                registry.workflow(
+                    workflows::$name::NAME,
+                    workflows::$name::VERSION,
+                    workflows::$name::$name::<EngineContext>,
+                );
+            };
+        }
+        workflow!(publish);
+        workflow!(discard);
+        workflow!(fold);
+        workflow!(release);
+        workflow!(rollback);
+        workflow!(withdraw);
+        workflow!(supersede);
+        workflow!(reinstate);
+        workflow!(retire);
+        workflow!(reschedule);
+        workflow!(supersede_schema);
+        workflow!(set_lifecycle);
+        workflow!(embargo);
+        workflow!(describe);
+        workflow!(correct);
+        workflow!(repair_head);
+        workflow!(rebuild_inventory);
         // A sealed edition is never written again: what begins at its seal or before it makes another.
         registry.mints(workflows::publish::NAME, "open", "seal");
         registry.mints(workflows::fold::NAME, "open", "seal");
@@ -94,8 +170,46 @@ impl World {
         activity!(edition_contract::DISCARD, publish::discard);
         activity!(fold_contract::RESOLVE_OVERLAYS, publish::resolve_overlays);
         activity!(fold_contract::FOLD, publish::fold);
+        let deps = Arc::new(self.inventory_deps(self.store.clone()).cached_in(self.cache()));
+        macro_rules! inventory_activity {
+            ($name:expr, $function:path) => {{
+                let deps = deps.clone();
+                registry.blocking_activity($name, move |ctx, input| $function(&deps, &ctx, input));
+            }};
+        }
+        inventory_activities!(inventory_activity);
+        let deps = Arc::new(self.recovery_deps());
+        macro_rules! recovery_activity {
+            ($name:expr, $function:path) => {{
+                let deps = deps.clone();
+                registry.blocking_activity($name, move |ctx, input| $function(&deps, &ctx, input));
+            }};
+        }
+        recovery_activity!(recovery_contract::REPAIR_HEAD, recovery::repair_head);
+        recovery_activity!(recovery_contract::REBUILD_INVENTORY, recovery::rebuild_inventory);
         registry
     }
+}
+
+/// `function` as an activity that is called by itself.
+fn imagined<I, O, E>(function: impl Fn(ActivityContext, I) -> Result<O, E> + Send + Sync + 'static) -> Imagined
+where
+    I: DeserializeOwned,
+    O: Serialize,
+    E: ActivityError,
+{
+    let unfit = |error: serde_json::Error| Failure {
+        code: "engine.unfit".to_owned(),
+        message: format!("what a step was given or gave does not fit its type: {error}"),
+        disposition: Disposition::Terminal,
+        hint: None,
+    };
+    Box::new(move |run_id, step, input| {
+        let input = serde_json::from_value(input).map_err(unfit)?;
+        let ctx = ActivityContext::new(run_id.to_owned(), step.to_owned(), 1, CancelToken::new(), Arc::new(|_beat| {}));
+        let output = function(ctx, input).map_err(|error| error.to_failure())?;
+        serde_json::to_value(output).map_err(unfit)
+    })
 }
 
 /// An error of the engine as a command ends with it.

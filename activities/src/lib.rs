@@ -6,10 +6,12 @@ pub mod edition;
 pub mod fs;
 pub mod hint;
 pub mod inventory;
+pub mod inventory_jobs;
 pub mod lock;
 pub mod metadata_store;
 pub mod process;
 pub mod publish;
+pub mod recovery;
 pub mod sources;
 pub mod store;
 

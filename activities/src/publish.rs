@@ -39,7 +39,7 @@ pub use seal::{SealError, seal};
 use crate::duck::DuckSettings;
 use crate::edition::{ProductFolder, Tools};
 use crate::fs::Fs;
-use crate::inventory::{FullInventory, InventoryError, fetch_from};
+use crate::inventory::{FullInventory, InventoryError, Writer, fetch_from};
 use crate::store::Store;
 
 /// The points at which a test ends the process, beside those of the modules that the activities call.
@@ -52,6 +52,7 @@ pub struct PublishDeps {
     fs: Arc<dyn Fs>,
     clock: Arc<dyn Clock>,
     duck: DuckSettings,
+    cache: Option<PathBuf>,
     /// The editions that this process sealed: their fingerprints were computed from what it wrote (*edition* §6).
     sealed_here: Mutex<BTreeSet<EditionId>>,
 }
@@ -72,7 +73,23 @@ impl PublishDeps {
         clock: Arc<dyn Clock>,
         duck: DuckSettings,
     ) -> Self {
-        Self { catalog, store, fs, clock, duck, sealed_here: Mutex::default() }
+        Self { catalog, store, fs, clock, duck, cache: None, sealed_here: Mutex::default() }
+    }
+
+    /// The same with an index over the catalog's leaves in the folder `cache`, by which a version of one product reads
+    /// one leaf ([`LeafCache`](crate::inventory::LeafCache)). The folder need not exist, and may be deleted at any time.
+    #[must_use]
+    pub fn cached_in(mut self, cache: PathBuf) -> Self {
+        self.cache = Some(cache);
+        self
+    }
+
+    fn writer(&self) -> Result<Writer, InventoryError> {
+        let writer = Writer::open(Arc::clone(&self.store))?;
+        Ok(match &self.cache {
+            Some(folder) => writer.cached_in(folder.clone()),
+            None => writer,
+        })
     }
 
     fn product(&self, product_id: &ProductId) -> std::io::Result<ProductFolder> {

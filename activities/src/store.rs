@@ -8,6 +8,8 @@ pub mod contract;
 mod error;
 mod local;
 mod memory;
+mod overlay;
+pub mod simulated;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -17,6 +19,7 @@ use catalog_rules::instant::Instant;
 pub use error::StoreError;
 pub use local::LocalStore;
 pub use memory::MemoryStore;
+pub use overlay::OverlayStore;
 
 use crate::lock::{CatalogLock, LockError};
 

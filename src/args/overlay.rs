@@ -56,6 +56,10 @@ pub struct Fold {
     /// Only the entries that are for this audience or for everybody; without it, every entry
     #[arg(long, value_name = "AUDIENCE")]
     pub audience: Option<String>,
+    /// When it may be released, in a catalog with its embargo on: 2026-12-04T08:30 in the catalog's time zone, or an instant
+    /// with its offset; without it, never by itself
+    #[arg(long, value_name = "TIME")]
+    pub release_at: Option<String>,
     /// Why, for the Inventory's record; asked for at a terminal
     #[arg(long)]
     pub reason: Option<String>,

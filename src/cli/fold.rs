@@ -24,6 +24,7 @@ pub async fn fold(world: &World, out: Output, args: Fold) -> Result<Exit, Ended>
     let args = Fold { reason: Some(reason(out, args.reason)?), ..args };
     let origin = Origin {
         sources: &world.config.sources,
+        zone: &world.config.time_zone,
         folder: &folder,
         actor: world.actor.clone(),
         reason: "jobctl run fold".to_owned(),

@@ -1,6 +1,7 @@
 //! `jobctl run publish`: takes up what was interrupted, starts the run, stays with it.
 
 use activities::publish::resolve_source;
+use catalog_rules::contracts::operations::OperationOutput;
 use catalog_rules::contracts::publish::{PublishInput, PublishOutput, ResolveSourceInput, ResolveSourceOutput};
 use catalog_rules::ids::ProductId;
 use engine::{Engine, Outcome, RunFilter, RunId, Start, StartRun};
@@ -11,12 +12,13 @@ use serde_json::{Value, json};
 
 use super::cancelled::{take_back, take_back_all};
 use super::detach;
+use super::recovery::recovered;
 use crate::args::Publish;
 use crate::exit::{Ended, Exit};
 use crate::output::{Output, duration, grouped, short};
 use crate::signals::told_to_end;
 use crate::start::{Origin, publish_input, publish_run};
-use crate::terminal::Watcher;
+use crate::terminal::{Watcher, tell_operation, version_outcome};
 use crate::wire::{World, engine_error};
 
 /// How often a run that waits for another looks again.
@@ -31,6 +33,7 @@ pub async fn publish(world: &World, out: Output, args: Publish) -> Result<Exit, 
         std::env::current_dir().map_err(|error| Ended::usage(format!("the working folder cannot be told: {error}")))?;
     let origin = Origin {
         sources: &world.config.sources,
+        zone: &world.config.time_zone,
         folder: &folder,
         actor: world.actor.clone(),
         reason: "jobctl run publish".to_owned(),
@@ -82,6 +85,27 @@ pub async fn publish(world: &World, out: Output, args: Publish) -> Result<Exit, 
 /// # Errors
 /// What the engine fails with.
 pub async fn busy(engine: &Engine, product_id: &ProductId, holder: RunId) -> Result<Ended, Ended> {
+    let again = format!(
+        "jobctl runs show {holder} says where it stands; with --wait, jobctl run publish --product {product_id} waits for it \
+         to end"
+    );
+    held(engine, &Held { subject: format!("product {product_id}"), again }, holder).await
+}
+
+/// A concurrency key that is held, in words.
+pub struct Held {
+    /// What the key keeps apart.
+    pub subject: String,
+    /// What to do while the holder is at work.
+    pub again: String,
+}
+
+/// What a command ends with that finds its key held by the run `holder`.
+///
+/// # Errors
+/// What the engine fails with.
+pub async fn held(engine: &Engine, key: &Held, holder: RunId) -> Result<Ended, Ended> {
+    let Held { subject, again } = key;
     let run = engine.reader().run(holder).await.map_err(|error| engine_error(&error))?.run;
     let is_alive = run.owner.as_ref().is_some_and(|owner| owner.alive);
     let stands = match run.state {
@@ -97,7 +121,7 @@ pub async fn busy(engine: &Engine, product_id: &ProductId, holder: RunId) -> Res
     let (code, message, disposition, hint, exit) = match stands {
         Some(stands) => (
             "engine.key_blocked",
-            format!("run {holder} of product {product_id} is {stands}"),
+            format!("run {holder} of {subject} is {stands}"),
             Disposition::Operator,
             format!(
                 "jobctl runs show {holder} says why; jobctl runs resume {holder} goes on with it, jobctl runs cancel \
@@ -107,7 +131,7 @@ pub async fn busy(engine: &Engine, product_id: &ProductId, holder: RunId) -> Res
         ),
         None if run.state == RunState::Queued => (
             "engine.key_held",
-            format!("run {holder} of product {product_id} waits in the queue"),
+            format!("run {holder} of {subject} waits in the queue"),
             Disposition::Retry,
             format!(
                 "jobctl serve carries it out, and jobctl runs watch {holder} follows it; jobctl runs cancel {holder} \
@@ -117,12 +141,9 @@ pub async fn busy(engine: &Engine, product_id: &ProductId, holder: RunId) -> Res
         ),
         None => (
             "engine.key_held",
-            format!("run {holder} is at work on product {product_id}"),
+            format!("run {holder} is at work on {subject}"),
             Disposition::Retry,
-            format!(
-                "jobctl runs show {holder} says where it stands; with --wait, jobctl run publish --product {product_id} \
-                 waits for it to end"
-            ),
+            again.clone(),
             Exit::Busy,
         ),
     };
@@ -261,6 +282,15 @@ pub fn tell(out: Output, run_id: RunId, outcome: Outcome, took: &str) -> RunEnd 
     let end = |state, output, failure, exit| RunEnd { run_id, state, output, failure, exit };
     match outcome {
         Outcome::Succeeded(output) => {
+            if let Ok(done) = serde_json::from_value::<OperationOutput>(output.clone()) {
+                let exit = tell_operation(out, &done);
+                out.line(format!("{} in {took}: {}", out.green("done"), version_outcome(&done.version)));
+                return end("succeeded", Some(output), None, exit);
+            }
+            if let Some(what) = recovered(&output) {
+                out.line(format!("{} in {took}: {what}", out.green("done")));
+                return end("succeeded", Some(output), None, Exit::Done);
+            }
             let what = serde_json::from_value::<PublishOutput>(output.clone()).map(|it| {
                 format!(
                     "{} edition {} is {} in version {}, {} rows",

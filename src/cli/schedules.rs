@@ -9,12 +9,13 @@ use engine_rules::failure::ActivityError as _;
 use engine_rules::schedule::{CronExpression, Cursor, ON_TIME_TOLERANCE_MS, Tick, Ticks, Timing};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
-use jiff::tz::{AmbiguousOffset, TimeZone};
+use jiff::tz::TimeZone;
 use serde_json::json;
 
 use self::show::{local, note, tick_document, tick_row_document, utc};
 use super::publish::{busy, stay};
 use super::reason::reason as why;
+use super::when;
 use crate::args::Schedules;
 use crate::exit::{Ended, Exit};
 use crate::output::{Output, moment, short};
@@ -148,8 +149,11 @@ async fn list(world: &World, out: Output) -> Result<Exit, Ended> {
         let overdue = schedule.overdue(now);
         let row = schedule.row.as_ref();
         let paused = row.filter(|_| schedule.is_paused());
-        let (state, why) = schedule.stands(now);
+        let (state, mut why) = schedule.stands(now);
         let last = row.and_then(|row| row.last_tick.as_ref());
+        if let Some(held) = last.filter(|tick| why.is_empty() && tick.holder_run_id.is_some()) {
+            why = show::held(held);
+        }
         table.push([
             definition.name.clone(),
             definition.cron.clone(),
@@ -268,7 +272,7 @@ fn preview(
     let zone = find_time_zone(time_zone).map_err(|error| engine_error(&error))?;
     let name = zone.iana_name().unwrap_or(time_zone);
     let from = match from {
-        Some(text) => instant_of(text, &zone, name)?,
+        Some(text) => instant_of(text, &zone)?,
         None => now(world),
     };
     let cursor = Cursor::before(from, &zone);
@@ -293,7 +297,7 @@ fn preview(
 }
 
 /// The instant that a person means by `text`: one that says its offset, or a local time of the zone that is one instant.
-fn instant_of(text: &str, zone: &TimeZone, name: &str) -> Result<Timestamp, Ended> {
+fn instant_of(text: &str, zone: &TimeZone) -> Result<Timestamp, Ended> {
     if let Ok(instant) = text.parse::<Timestamp>() {
         return Ok(instant);
     }
@@ -303,17 +307,7 @@ fn instant_of(text: &str, zone: &TimeZone, name: &str) -> Result<Timestamp, Ende
         ))
         .with_hint("an instant ends in Z or an offset, such as 2026-03-07T13:30:00Z")
     })?;
-    let ambiguous = zone.to_ambiguous_timestamp(local);
-    let trouble = match ambiguous.offset() {
-        AmbiguousOffset::Unambiguous { .. } => None,
-        AmbiguousOffset::Gap { .. } => Some("does not exist"),
-        AmbiguousOffset::Fold { .. } => Some("comes twice"),
-    };
-    if let Some(trouble) = trouble {
-        return Err(Ended::usage(format!("the local time {text} {trouble} in {name}; expected one instant"))
-            .with_hint("give it with an offset, such as 2026-11-01T01:30:00-04:00"));
-    }
-    ambiguous.unambiguous().map_err(|error| Ended::usage(format!("{text}: {error}")))
+    when::one_instant(text, local, zone)
 }
 
 fn unknown(name: &str, known: impl Iterator<Item = String>) -> Ended {

@@ -1,7 +1,7 @@
-//! Times as a person writes them on the command line, in this machine's time zone.
+//! Times as a person writes them on the command line, in this machine's time zone or the catalog's.
 
 use jiff::civil::{Date, DateTime, Time};
-use jiff::tz::TimeZone;
+use jiff::tz::{AmbiguousOffset, TimeZone};
 use jiff::{Span, Timestamp, ZonedDateTime};
 
 use crate::exit::Ended;
@@ -68,9 +68,80 @@ fn point_in(option: &str, text: &str, now_ms: i64, zone: &TimeZone) -> Result<i6
     })
 }
 
+/// The instant of a release (D21): one with its offset, or a local time of `zone` that is one instant. A time of day alone
+/// is today's, where `now_ms` is given.
+///
+/// # Errors
+/// Usage, saying what was found and what is expected; a local time that does not exist, or comes twice, is refused.
+pub fn release(option: &str, text: &str, zone: &TimeZone, now_ms: Option<i64>) -> Result<Timestamp, Ended> {
+    if let Ok(instant) = text.parse::<Timestamp>() {
+        return Ok(instant);
+    }
+    let today = || Some(now(now_ms?, zone).ok()?.date());
+    let local = match (text.contains('-'), text.contains(':')) {
+        (true, true) => text.parse::<DateTime>().ok(),
+        (false, true) => today().and_then(|day| Some(day.to_datetime(text.parse::<Time>().ok()?))),
+        (true | false, false) => None,
+    };
+    let local = local.ok_or_else(|| {
+        Ended::usage(format!(
+            "{option} is {text:?}; expected a local time such as 2026-12-04T08:30, or an instant such as \
+             2026-12-04T08:30:00-05:00"
+        ))
+    })?;
+    one_instant(text, local, zone)
+}
+
+/// The one instant that the local time `local`, written as `text`, is in `zone`.
+///
+/// # Errors
+/// Usage, where the clock jumps over it or shows it twice.
+pub fn one_instant(text: &str, local: DateTime, zone: &TimeZone) -> Result<Timestamp, Ended> {
+    let ambiguous = zone.to_ambiguous_timestamp(local);
+    let trouble = match ambiguous.offset() {
+        AmbiguousOffset::Unambiguous { .. } => None,
+        AmbiguousOffset::Gap { .. } => Some("does not exist"),
+        AmbiguousOffset::Fold { .. } => Some("comes twice"),
+    };
+    if let Some(trouble) = trouble {
+        let name = zone.iana_name().unwrap_or("this machine's time zone");
+        return Err(Ended::usage(format!("the local time {text} {trouble} in {name}; expected one instant"))
+            .with_hint("give it with an offset, such as 2026-11-01T01:30:00-04:00"));
+    }
+    ambiguous.unambiguous().map_err(|error| Ended::usage(format!("{text}: {error}")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_release_has_one_instant_or_is_refused() {
+        let now_ms = "2026-12-04T12:00:00Z".parse::<Timestamp>().unwrap().as_millisecond();
+        for (text, expected) in [
+            ("2026-12-04T08:30", "2026-12-04T13:30:00Z"),
+            ("2026-12-04 08:30:15", "2026-12-04T13:30:15Z"),
+            ("2026-07-04T08:30", "2026-07-04T12:30:00Z"),
+            ("2026-12-04T08:30:00-08:00", "2026-12-04T16:30:00Z"),
+            ("2026-12-04T13:30:00Z", "2026-12-04T13:30:00Z"),
+            ("08:30", "2026-12-04T13:30:00Z"),
+        ] {
+            let found = release("--release-at", text, &toronto(), Some(now_ms)).unwrap();
+            assert_eq!(found.to_string(), expected, "{text}");
+        }
+        for (text, word) in [
+            ("2026-03-08T02:30", "does not exist in America/Toronto"),
+            ("2026-11-01T01:30", "comes twice in America/Toronto"),
+            ("2026-12-04", "expected a local time"),
+            ("tomorrow", "expected a local time"),
+            ("1d", "expected a local time"),
+            ("", "expected a local time"),
+        ] {
+            let message = release("--release-at", text, &toronto(), Some(now_ms)).unwrap_err().failure.message;
+            assert!(message.contains(word), "{text}: {message}");
+        }
+        assert!(release("--release-at", "08:30", &toronto(), None).is_err(), "a schedule has no today");
+    }
 
     fn toronto() -> TimeZone {
         TimeZone::get("America/Toronto").unwrap()

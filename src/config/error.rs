@@ -57,7 +57,7 @@ pub enum ConfigError {
         /// What was found, and what was expected.
         source: Box<CronFault>,
     },
-    /// A schedule's time zone is none, or another setting of it is refused.
+    /// A time zone is none, or another setting of a schedule is refused.
     #[error("{origin}: {key}: {source}")]
     BadSchedule {
         /// The file.

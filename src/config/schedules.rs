@@ -10,6 +10,7 @@ use clap::Parser as _;
 use engine::{ScheduleDef, find_time_zone};
 use engine_rules::limits::NAME_LIMIT_BYTES;
 use engine_rules::schedule::{CronExpression, Misfire};
+use jiff::tz::TimeZone;
 use serde::Deserialize;
 
 use super::ConfigError;
@@ -45,19 +46,22 @@ enum MisfireName {
 pub(super) fn read(
     sections: BTreeMap<String, ScheduleSection>,
     sources: &BTreeMap<ProductId, SourceInput>,
+    zone: &TimeZone,
     folder: &Path,
     origin: &str,
 ) -> Result<Vec<ScheduleDef>, ConfigError> {
-    sections.into_iter().map(|(name, section)| schedule(&name, section, sources, folder, origin)).collect()
+    let asks = Asks { sources, zone, folder };
+    sections.into_iter().map(|(name, section)| schedule(&name, section, &asks, origin)).collect()
 }
 
-fn schedule(
-    name: &str,
-    section: ScheduleSection,
-    sources: &BTreeMap<ProductId, SourceInput>,
-    folder: &Path,
-    origin: &str,
-) -> Result<ScheduleDef, ConfigError> {
+/// What the words of a schedule are read with.
+struct Asks<'a> {
+    sources: &'a BTreeMap<ProductId, SourceInput>,
+    zone: &'a TimeZone,
+    folder: &'a Path,
+}
+
+fn schedule(name: &str, section: ScheduleSection, asks: &Asks<'_>, origin: &str) -> Result<ScheduleDef, ConfigError> {
     let bad = |key: String, found: String, expected: &'static str| ConfigError::BadSetting {
         origin: origin.to_owned(),
         key,
@@ -90,7 +94,7 @@ fn schedule(
             "0 to 527040 minutes, which are 366 days",
         ));
     }
-    let run = run(name, &section.run, sources, folder).map_err(|ended| ConfigError::BadRun {
+    let run = run(name, &section.run, asks).map_err(|ended| ConfigError::BadRun {
         origin: origin.to_owned(),
         key: key("run"),
         words: section.run.clone(),
@@ -116,16 +120,13 @@ fn schedule(
 
 /// What the words after `jobctl run` ask for. Who asks is the schedule, whoever reads the file: the same file is the same
 /// schedule.
-fn run(
-    name: &str,
-    words: &str,
-    sources: &BTreeMap<ProductId, SourceInput>,
-    folder: &Path,
-) -> Result<engine::StartRun, Ended> {
+fn run(name: &str, words: &str, asks: &Asks<'_>) -> Result<engine::StartRun, Ended> {
     let words =
         shlex::split(words).ok_or_else(|| Ended::usage("a quote is not closed; expected words as in a shell"))?;
     let parsed = RunWords::try_parse_from(words)?;
-    let origin = Origin { sources, folder, actor: format!("schedule:{name}"), reason: format!("schedule {name}") };
+    let Asks { sources, zone, folder } = *asks;
+    let origin =
+        Origin { sources, zone, folder, actor: format!("schedule:{name}"), reason: format!("schedule {name}") };
     start_run(&parsed.run, &origin)
 }
 
@@ -172,6 +173,57 @@ mod tests {
         assert_eq!(daily.input["cause"]["reason"], "the daily release");
         assert_eq!(daily.input["lifecycle"], "final");
         assert_eq!(load_in(dir.path(), GOOD).unwrap().schedules, load_in(dir.path(), GOOD).unwrap().schedules);
+    }
+
+    #[test]
+    fn an_operation_is_scheduled_like_a_publish() {
+        const NAMED: &str = "--product 1 --edition 01a18e76-2bad-7480-abfe-2ba8a6889a45";
+        let cause = json!({"actor": "schedule:daily", "reason": "schedule daily"});
+        for (words, workflow, key, input) in [
+            ("release".to_owned(), "release", Some("release"), json!({})),
+            ("release --product 1".to_owned(), "release", Some("release"), json!({"products": ["1"]})),
+            ("retire".to_owned(), "retire", None, json!({})),
+            ("rollback --product 1".to_owned(), "rollback", Some("take-back"), json!({"products": ["1"]})),
+            ("withdraw --product 1 --live".to_owned(), "withdraw", Some("take-back"), json!({"product_id": "1"})),
+            (
+                format!("reschedule {NAMED} --release-at 2026-12-04T08:30"),
+                "reschedule",
+                None,
+                json!({
+                    "product_id": "1",
+                    "edition_id": "01a18e76-2bad-7480-abfe-2ba8a6889a45",
+                    "release_at": "2026-12-04T13:30:00.000000Z",
+                }),
+            ),
+            ("embargo off".to_owned(), "embargo", None, json!({"on": false})),
+        ] {
+            let dir = tempfile::tempdir().unwrap();
+            let text = format!(
+                "[catalog]\ntime_zone='America/Toronto'\n[schedules.daily]\n{}",
+                GOOD.replace("publish --product 1", &words)
+            );
+            std::fs::write(dir.path().join(FILE_NAME), text).unwrap();
+            let config =
+                Config::load(&Overrides::default(), dir.path()).unwrap_or_else(|error| panic!("{words}: {error}"));
+            let [daily] = config.schedules.as_slice() else { panic!("{config:?}") };
+            assert_eq!((daily.workflow.as_str(), daily.concurrency_key.as_deref()), (workflow, key), "{words}");
+            assert_eq!(daily.key_policy, KeyPolicy::Forbid, "{words}");
+            assert_eq!(daily.labels.contains_key("product"), words.contains("--product"), "{words}");
+            let mut expected = input;
+            expected["cause"] = cause.clone();
+            assert_eq!(daily.input, expected, "{words}");
+        }
+        for (words, word) in [
+            ("release --dry-run", "starts no run"),
+            ("release --edition x", "--product"),
+            ("release --product 1 --edition 5ed2", "5ed2"),
+            ("rollback", "--product"),
+            ("withdraw --product 1", "--live"),
+            ("correct --to 0", "--to"),
+        ] {
+            let error = load(&GOOD.replace("publish --product 1", words)).expect_err(words).to_string();
+            assert!(error.contains(word) && error.contains("schedules.daily.run"), "{words}: {error}");
+        }
     }
 
     #[test]

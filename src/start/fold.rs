@@ -5,7 +5,7 @@ use catalog_rules::contracts::publish::Cause;
 use catalog_rules::ids::ProductId;
 use engine::{KeyPolicy, StartRun};
 
-use super::{Origin, absolute, publish_key, to_value};
+use super::{Origin, absolute, publish_key, release_at, to_value};
 use crate::args::Fold;
 use crate::exit::Ended;
 
@@ -24,6 +24,7 @@ pub fn fold_run(args: &Fold, origin: &Origin<'_>) -> Result<StartRun, Ended> {
             actor: origin.actor.clone(),
             reason: args.reason.clone().unwrap_or_else(|| origin.reason.clone()),
         },
+        release_at: args.release_at.as_ref().map(|text| release_at(text, origin)).transpose()?,
     };
     let run = StartRun {
         reason: args.reason.clone(),

@@ -28,8 +28,9 @@ const FOLD: StepDef<FoldStepInput, FoldStepOutput> = StepDef::new("fold", contra
 /// # Errors
 /// The failure of the step that failed for good.
 pub async fn fold<C: Context>(ctx: &mut C, input: FoldInput) -> Result<FoldOutput, Interrupt> {
-    let FoldInput { product_id, overlays, audience, cause } = input;
-    let opened = ctx.step(&OPEN, &OpenInput { product_id: product_id.clone(), cause: cause.clone() }).await?;
+    let FoldInput { product_id, overlays, audience, cause, release_at } = input;
+    let opening = OpenInput { product_id: product_id.clone(), cause: cause.clone(), release_at };
+    let opened = ctx.step(&OPEN, &opening).await?;
     let OpenOutput { edition_id, previous, .. } = opened;
 
     let resolving = ResolveOverlaysInput { overlays, audience: audience.clone() };
@@ -63,7 +64,7 @@ pub async fn fold<C: Context>(ctx: &mut C, input: FoldInput) -> Result<FoldOutpu
         lifecycle: None,
         is_fold: true,
     };
-    let (sealed, recorded) = finish(ctx, sealing, cause).await?;
+    let (sealed, recorded) = finish(ctx, sealing, cause, release_at).await?;
     Ok(FoldOutput {
         product_id,
         edition_id,

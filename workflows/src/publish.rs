@@ -6,6 +6,7 @@ use catalog_rules::contracts::publish::{
     PublishInput, PublishOutput, RecordInput, RecordOutput, ResolveSourceInput, ResolveSourceOutput, SealInput,
     SealOutput,
 };
+use catalog_rules::instant::Instant;
 use engine_rules::context::{Context, Interrupt, StepDef};
 use engine_rules::failure::Disposition;
 use engine_rules::retry::RetryPolicy;
@@ -34,8 +35,9 @@ const ABANDON: StepDef<AbandonInput, AbandonOutput> = StepDef::new("abandon", co
 /// The failure of the step that failed for good. A publish that is cancelled takes the journal entry back as
 /// well, and an edition that is not sealed.
 pub async fn publish<C: Context>(ctx: &mut C, input: PublishInput) -> Result<PublishOutput, Interrupt> {
-    let PublishInput { product_id, source, cause, lifecycle } = input;
-    let opened = ctx.step(&OPEN, &OpenInput { product_id: product_id.clone(), cause: cause.clone() }).await?;
+    let PublishInput { product_id, source, cause, lifecycle, release_at } = input;
+    let opening = OpenInput { product_id: product_id.clone(), cause: cause.clone(), release_at };
+    let opened = ctx.step(&OPEN, &opening).await?;
     let OpenOutput { edition_id, previous, .. } = opened;
 
     let resolving = ResolveSourceInput { product_id: product_id.clone(), source: source.clone() };
@@ -64,7 +66,7 @@ pub async fn publish<C: Context>(ctx: &mut C, input: PublishInput) -> Result<Pub
         lifecycle,
         is_fold: false,
     };
-    let (sealed, recorded) = finish(ctx, sealing, cause).await?;
+    let (sealed, recorded) = finish(ctx, sealing, cause, release_at).await?;
 
     Ok(PublishOutput {
         product_id,
@@ -86,6 +88,7 @@ pub(crate) async fn finish<C: Context>(
     ctx: &mut C,
     sealing: SealInput,
     cause: Cause,
+    release_at: Option<Instant>,
 ) -> Result<(SealOutput, RecordOutput), Interrupt> {
     let (product_id, edition_id) = (sealing.product_id.clone(), sealing.edition_id.clone());
     let abandoning =
@@ -111,6 +114,7 @@ pub(crate) async fn finish<C: Context>(
         manifest_sha256: sealed.manifest_sha256.clone(),
         lifecycle: sealing.lifecycle,
         cause,
+        release_at,
     };
     match ctx.step(&RECORD, &recording).await {
         Ok(recorded) => Ok((sealed, recorded)),

@@ -1,6 +1,9 @@
 //! A context whose answers are written down beforehand.
 
 use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context as TaskContext, Poll, Waker};
 
 use engine_rules::context::{ChildDef, ChildEnd, ChildStart, Context, Interrupt, StepDef};
 use engine_rules::failure::{Disposition, Failure};
@@ -8,6 +11,14 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use uuid::Uuid;
+
+/// Runs a future whose every part is ready.
+pub fn now<F: Future>(future: F) -> F::Output {
+    match pin!(future).poll(&mut TaskContext::from_waker(Waker::noop())) {
+        Poll::Ready(output) => output,
+        Poll::Pending => panic!("a scripted step waited"),
+    }
+}
 
 /// Answers each step in turn and keeps what it was asked.
 #[derive(Debug, Default)]

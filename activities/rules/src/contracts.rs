@@ -6,4 +6,7 @@
 
 pub mod edition;
 pub mod fold;
+pub mod inventory;
+pub mod operations;
 pub mod publish;
+pub mod recovery;

@@ -61,7 +61,7 @@ pub use root::{Event, EventKind, Producer, ProductRef, Root, Seq, Tombstone};
 pub use segment::{MAX_SEGMENT_BYTES, MAX_SEGMENT_LINES, Segment, SegmentHeader, SegmentKind, SegmentLine};
 pub use tombstone::{expunged, retirable};
 pub use verify::{Stale, StepFinding, VersionFinding, Whole, check_step, check_version, structures_beside};
-pub use verify_entry::{EntryFinding, check_entry};
+pub use verify_entry::{EntryFinding, check_entry, read_entry};
 pub use version::{
     By, Decision, EncodedLeaf, NextVersion, OwnWork, Stamp, created_at, first_version, folded_in, next_version, plan,
     refused_in, store_time,

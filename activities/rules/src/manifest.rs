@@ -270,20 +270,27 @@ impl Manifest {
     /// [`ManifestError`] when the bytes are no manifest, one of another major version, or one that contradicts the
     /// format.
     pub fn decode(bytes: &[u8]) -> Result<Self, ManifestError> {
+        let manifest = match serde_json::from_slice::<Self>(bytes) {
+            Ok(manifest) if is_object(bytes) && major(&manifest.format_version) == Some(FORMAT_MAJOR) => manifest,
+            // Only what is no such manifest is worth a second pass, which tells why.
+            Ok(_) | Err(_) => Self::decode_by_parts(bytes)?,
+        };
+        let problems = manifest.validate();
+        if problems.is_empty() { Ok(manifest) } else { Err(ManifestError::Invalid { problems }) }
+    }
+
+    /// The same, looking at the version before anything else.
+    fn decode_by_parts(bytes: &[u8]) -> Result<Self, ManifestError> {
         let value: Value =
             serde_json::from_slice(bytes).map_err(|detail| ManifestError::NotJson { detail: Some(detail) })?;
         let object = value.as_object().ok_or(ManifestError::NotJson { detail: None })?;
         let version = object.get("format_version").ok_or(ManifestError::NoFormatVersion)?;
         let bad = || ManifestError::BadFormatVersion { found: version.to_string() };
         let text = version.as_str().ok_or_else(bad)?;
-        let (major, minor) = text.split_once('.').ok_or_else(bad)?;
-        let (Ok(major), Ok(_)) = (major.parse::<u64>(), minor.parse::<u64>()) else { return Err(bad()) };
-        if major != FORMAT_MAJOR {
+        if major(text).ok_or_else(bad)? != FORMAT_MAJOR {
             return Err(ManifestError::OtherMajor { found: text.to_owned() });
         }
-        let manifest: Self = serde_json::from_slice(bytes).map_err(|detail| ManifestError::Shape { detail })?;
-        let problems = manifest.validate();
-        if problems.is_empty() { Ok(manifest) } else { Err(ManifestError::Invalid { problems }) }
+        serde_json::from_slice(bytes).map_err(|detail| ManifestError::Shape { detail })
     }
 
     /// Puts files, bindings and artefacts in the manifest's order. Call it before [`Manifest::encode`].
@@ -328,6 +335,18 @@ impl Manifest {
     pub fn jobctl(&self) -> Option<JobctlExtension> {
         self.extensions.get(EXTENSION_NAME).and_then(JobctlExtension::read)
     }
+}
+
+/// Whether JSON text is an object: a list of all fields in order reads as one too.
+fn is_object(bytes: &[u8]) -> bool {
+    bytes.trim_ascii_start().first() == Some(&b'{')
+}
+
+/// The major version of a `major.minor`.
+fn major(version: &str) -> Option<u64> {
+    let (major, minor) = version.split_once('.')?;
+    minor.parse::<u64>().ok()?;
+    major.parse().ok()
 }
 
 /// `value` as JSON indented by two spaces, with a newline at the end. `value` has text keys only and no number that

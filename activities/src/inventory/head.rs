@@ -8,7 +8,7 @@ use catalog_rules::layout;
 use super::error::InventoryError;
 use crate::store::StoreError;
 
-pub(super) type FetchRef<'a> = &'a dyn Fn(&str) -> Result<Option<Bytes>, StoreError>;
+pub(super) type FetchRef<'a> = &'a (dyn Fn(&str) -> Result<Option<Bytes>, StoreError> + Sync);
 
 /// A version whose root was read and is valid.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,11 +34,16 @@ impl Head {
 
     /// The version that the root of `seq` in `bytes` holds.
     pub(super) fn decode(seq: Seq, bytes: &[u8]) -> Result<Self, RootFault> {
+        Self::decode_hashed(seq, bytes, Sha256Hex::of(bytes))
+    }
+
+    /// The same for bytes whose SHA-256 is known.
+    fn decode_hashed(seq: Seq, bytes: &[u8], root_sha256: Sha256Hex) -> Result<Self, RootFault> {
         let root = Root::decode(bytes)?;
         if root.seq != seq {
             return Err(RootFault::OtherSeq { found: root.seq });
         }
-        Ok(Self { root, root_sha256: Sha256Hex::of(bytes) })
+        Ok(Self { root, root_sha256 })
     }
 }
 
@@ -249,7 +254,7 @@ fn verified(current: &Current, bytes: &[u8]) -> Result<Head, RootFault> {
     if found != current.root_sha256 {
         return Err(RootFault::Hash { found, expected: current.root_sha256.clone() });
     }
-    let head = Head::decode(current.seq, bytes)?;
+    let head = Head::decode_hashed(current.seq, bytes, found)?;
     if head.root.restore_epoch != current.restore_epoch {
         return Err(RootFault::Epoch { found: head.root.restore_epoch, expected: current.restore_epoch });
     }

@@ -1,20 +1,20 @@
 //! Readers of the Inventory, over a function that fetches (*catalog* §6.4, The live view).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use catalog_rules::ids::{EditionId, ProductId, Sha256Hex};
 use catalog_rules::instant::Instant;
 use catalog_rules::inventory::{
-    ArtefactRecords, Document as _, EntryState, Kind, Leaf, LeafEntry, MAX_BASE_AHEAD_MS, Mark, Root, SchemaVersion,
-    Seq,
+    ArtefactRecords, EntryState, Kind, Leaf, LeafEntry, MAX_BASE_AHEAD_MS, Mark, Root, SchemaVersion, Seq,
 };
 use catalog_rules::layout;
 
-use super::error::{InventoryError, LeafFault};
-use super::head::{Alert, FetchRef, Head, find_head};
+use super::error::InventoryError;
+use super::head::{Alert, Head, find_head};
+use super::leaves::{Kept, Leaves};
 use crate::store::{Store, StoreError};
 
 /// How a reader gets an object: its bytes, or `None` when there is none.
@@ -26,75 +26,17 @@ pub fn fetch_from(store: Arc<dyn Store>) -> Fetch {
     Box::new(move |path| store.get(path))
 }
 
-/// The leaves that were read, by their hash. A leaf never changes, so one that was read is never read again while a
-/// version names it.
-#[derive(Debug, Default)]
-pub(super) struct LeafCache(Mutex<HashMap<Sha256Hex, Arc<Leaf>>>);
-
-impl LeafCache {
-    /// The leaf of `product` with this hash, fetched and verified.
-    pub(super) fn leaf(
-        &self,
-        fetch: FetchRef<'_>,
-        product: &ProductId,
-        sha256: &Sha256Hex,
-    ) -> Result<Arc<Leaf>, InventoryError> {
-        if let Some(leaf) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(sha256) {
-            return Ok(Arc::clone(leaf));
-        }
-        let path = layout::leaf(sha256);
-        let bytes = fetch(&path)?;
-        let leaf = decode_leaf(bytes.as_deref(), product, sha256).map_err(|fault| InventoryError::Leaf {
-            product: product.clone(),
-            path,
-            fault,
-        })?;
-        let leaf = Arc::new(leaf);
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.insert(sha256.clone(), Arc::clone(&leaf));
-        Ok(leaf)
-    }
-
-    /// Every leaf of `root`; the ones that it does not name are forgotten.
-    pub(super) fn leaves(
-        &self,
-        fetch: FetchRef<'_>,
-        root: &Root,
-    ) -> Result<BTreeMap<ProductId, Arc<Leaf>>, InventoryError> {
-        let leaf = |(product, reference): (&ProductId, &catalog_rules::inventory::ProductRef)| {
-            Ok((product.clone(), self.leaf(fetch, product, &reference.leaf_sha256)?))
-        };
-        let leaves: BTreeMap<_, _> = root.products.iter().map(leaf).collect::<Result<_, InventoryError>>()?;
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() > leaves.len() {
-            let named: std::collections::HashSet<_> = root.products.values().map(|r| &r.leaf_sha256).collect();
-            known.retain(|sha256, _| named.contains(sha256));
-        }
-        Ok(leaves)
-    }
-}
-
-pub(super) fn decode_leaf(bytes: Option<&[u8]>, product: &ProductId, sha256: &Sha256Hex) -> Result<Leaf, LeafFault> {
-    let bytes = bytes.ok_or(LeafFault::Missing)?;
-    let found = Sha256Hex::of(bytes);
-    if found != *sha256 {
-        return Err(LeafFault::Hash { found });
-    }
-    let leaf = Leaf::decode(bytes).map_err(LeafFault::Document)?;
-    if leaf.product_id == *product { Ok(leaf) } else { Err(LeafFault::Product { found: leaf.product_id }) }
-}
-
-struct Chain {
+struct Chain<T> {
     fetch: Fetch,
     head: Head,
-    leaves: LeafCache,
+    leaves: Leaves<T>,
     alerts: Vec<Alert>,
 }
 
-impl Chain {
+impl<T: Kept> Chain<T> {
     fn open(fetch: Fetch) -> Result<Self, InventoryError> {
         let found = find_head(&fetch, None)?;
-        Ok(Self { fetch, head: found.head, leaves: LeafCache::default(), alerts: found.alerts })
+        Ok(Self { fetch, head: found.head, leaves: Leaves::default(), alerts: found.alerts })
     }
 
     /// Looks for a newer version. On an error the last one stays.
@@ -103,11 +45,18 @@ impl Chain {
         let moved = found.head.root_sha256 != self.head.root_sha256;
         self.head = found.head;
         self.alerts = found.alerts;
+        if moved {
+            self.leaves.keep(&self.head.root);
+        }
         Ok(moved)
     }
 
-    fn leaf(&self, root: &Root, product: &ProductId) -> Result<Option<Arc<Leaf>>, InventoryError> {
-        root.leaf_sha256(product).map(|sha256| self.leaves.leaf(&self.fetch, product, sha256)).transpose()
+    fn leaf(&self, root: &Root, product: &ProductId) -> Result<Option<Arc<T>>, InventoryError> {
+        root.leaf_sha256(product).map(|sha256| self.leaves.one(&self.fetch, product, sha256)).transpose()
+    }
+
+    fn all(&self) -> Result<BTreeMap<ProductId, Arc<T>>, InventoryError> {
+        self.leaves.all(&self.fetch, &self.head.root)
     }
 }
 
@@ -134,24 +83,36 @@ pub struct LiveEdition {
     pub artefacts: Option<ArtefactRecords>,
 }
 
-impl LiveEdition {
-    fn new(leaf: &Leaf, entry: &LeafEntry) -> Self {
-        Self {
-            product_id: leaf.product_id.clone(),
-            kind: leaf.kind,
-            edition_id: entry.edition_id.clone(),
-            manifest_sha256: entry.manifest_sha256.clone(),
-            schema_version: entry.schema_version.clone(),
+/// The live editions of a leaf: all that a reader of the live view keeps of it.
+struct LiveLeaf {
+    product_id: ProductId,
+    editions: Vec<LiveEdition>,
+}
+
+impl Kept for LiveLeaf {
+    fn of(leaf: Leaf) -> Self {
+        let Leaf { product_id, kind, editions, .. } = leaf;
+        let live = editions.into_iter().filter(|entry| entry.state == EntryState::Live).map(|entry| LiveEdition {
+            product_id: product_id.clone(),
+            kind,
+            edition_id: entry.edition_id,
+            manifest_sha256: entry.manifest_sha256,
+            schema_version: entry.schema_version,
             live_since: entry.state_changed_at,
-            dataflows: entry.dataflows.clone(),
+            dataflows: entry.dataflows,
             pull_bytes: entry.pull_bytes,
-            artefacts: entry.artefacts.clone(),
-        }
+            artefacts: entry.artefacts,
+        });
+        Self { editions: live.collect(), product_id }
+    }
+
+    fn product(&self) -> &ProductId {
+        &self.product_id
     }
 }
 
 /// What the public may see: live editions and nothing else. A product without one is not in it.
-pub struct LiveInventory(Chain);
+pub struct LiveInventory(Chain<LiveLeaf>);
 
 impl fmt::Debug for LiveInventory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -194,7 +155,7 @@ impl LiveInventory {
     /// [`InventoryError::Leaf`] when the product's leaf is missing or damaged.
     pub fn product(&self, product: &ProductId) -> Result<Vec<LiveEdition>, InventoryError> {
         let leaf = self.0.leaf(&self.0.head.root, product)?;
-        Ok(leaf.iter().flat_map(|leaf| leaf.live().map(|entry| LiveEdition::new(leaf, entry))).collect())
+        Ok(leaf.map(|leaf| leaf.editions.clone()).unwrap_or_default())
     }
 
     /// The head of `product` for readers of `schema_version`.
@@ -207,7 +168,7 @@ impl LiveInventory {
         schema_version: &SchemaVersion,
     ) -> Result<Option<LiveEdition>, InventoryError> {
         let leaf = self.0.leaf(&self.0.head.root, product)?;
-        Ok(leaf.and_then(|leaf| leaf.head(schema_version).map(|entry| LiveEdition::new(&leaf, entry))))
+        Ok(leaf.and_then(|leaf| leaf.editions.iter().find(|live| live.schema_version == *schema_version).cloned()))
     }
 
     /// All live editions, by product.
@@ -215,13 +176,12 @@ impl LiveInventory {
     /// # Errors
     /// [`InventoryError::Leaf`] when a leaf is missing or damaged.
     pub fn editions(&self) -> Result<Vec<LiveEdition>, InventoryError> {
-        let leaves = self.0.leaves.leaves(&self.0.fetch, &self.0.head.root)?;
-        Ok(leaves.values().flat_map(|leaf| leaf.live().map(|entry| LiveEdition::new(leaf, entry))).collect())
+        Ok(self.0.all()?.values().flat_map(|leaf| leaf.editions.iter().cloned()).collect())
     }
 }
 
 /// Everything, embargoed editions included: for jobs and operators only.
-pub struct FullInventory(Chain);
+pub struct FullInventory(Chain<Leaf>);
 
 impl fmt::Debug for FullInventory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -271,7 +231,7 @@ impl FullInventory {
     /// # Errors
     /// [`InventoryError::Leaf`] when one is missing or damaged.
     pub fn leaves(&self) -> Result<BTreeMap<ProductId, Arc<Leaf>>, InventoryError> {
-        self.0.leaves.leaves(&self.0.fetch, &self.0.head.root)
+        self.0.all()
     }
 
     /// What the newest version knows of the editions of `product`: states and tombstones.
@@ -321,13 +281,8 @@ impl FullInventory {
         version: &Head,
         products: impl IntoIterator<Item = &'a ProductId>,
     ) -> Result<BTreeMap<ProductId, Arc<Leaf>>, InventoryError> {
-        let mut leaves = BTreeMap::new();
-        for product in products {
-            if let Some(leaf) = self.0.leaf(&version.root, product)? {
-                leaves.insert(product.clone(), leaf);
-            }
-        }
-        Ok(leaves)
+        let named = products.into_iter().filter_map(|product| Some((product, version.root.leaf_sha256(product)?)));
+        self.0.leaves.some(&self.0.fetch, named)
     }
 
     /// The newest version that names `edition` of `product`, in a leaf or as a tombstone; versions from before the
@@ -365,7 +320,7 @@ impl FullInventory {
     }
 }
 
-fn marks(chain: &Chain, root: &Root, product: &ProductId) -> Result<BTreeMap<EditionId, Mark>, InventoryError> {
+fn marks(chain: &Chain<Leaf>, root: &Root, product: &ProductId) -> Result<BTreeMap<EditionId, Mark>, InventoryError> {
     let tombstones = root.retired.iter().filter(|tombstone| tombstone.product_id == *product);
     let mut marks: BTreeMap<_, _> =
         tombstones.map(|tombstone| (tombstone.edition_id.clone(), Mark::Tombstone)).collect();

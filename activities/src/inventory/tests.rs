@@ -1,4 +1,5 @@
-mod crash_and_race;
+mod conformance;
+pub(super) mod crash_and_race;
 mod fallback;
 mod verify;
 
@@ -20,13 +21,13 @@ use crate::store::tests::{NOON_MS, TestClock};
 use crate::store::{LocalStore, MemoryStore, Store};
 
 /// An edition id that rises with `n`; minted at the tests' noon.
-pub(super) fn edition(n: u64) -> EditionId {
+pub(crate) fn edition(n: u64) -> EditionId {
     let ms = NOON_MS;
     let text = format!("{:08x}-{:04x}-7000-8000-{n:012x}", ms >> 16, ms & 0xffff);
     text.parse().unwrap()
 }
 
-pub(super) fn product(name: &str) -> ProductId {
+pub(crate) fn product(name: &str) -> ProductId {
     name.parse().unwrap()
 }
 
@@ -57,14 +58,14 @@ fn memory() -> Arc<dyn Store> {
 }
 
 /// A catalog in memory.
-pub(super) fn catalog(embargo: bool) -> Arc<dyn Store> {
+pub(crate) fn catalog(embargo: bool) -> Arc<dyn Store> {
     let store = memory();
     init_catalog(store.as_ref(), &init(embargo), &by("")).unwrap();
     store
 }
 
 /// The manifest of edition `n` of `product`, built on edition `previous`.
-pub(super) fn manifest(product: &str, n: u64, previous: Option<u64>) -> Manifest {
+pub(crate) fn manifest(product: &str, n: u64, previous: Option<u64>) -> Manifest {
     let sha = |text: &str| Sha256Hex::of(text.as_bytes()).to_string();
     let file = |path: &str, size: u64| {
         json!({"path": path, "size": size, "root": "edition", "tier": "required",
@@ -98,7 +99,7 @@ pub(super) fn manifest(product: &str, n: u64, previous: Option<u64>) -> Manifest
 }
 
 /// Puts the manifest in its place, as a seal does, and gives the operation that records the edition.
-pub(super) fn seal(store: &dyn Store, manifest: &Manifest, lifecycle: Option<Lifecycle>) -> Operation {
+pub(crate) fn seal(store: &dyn Store, manifest: &Manifest, lifecycle: Option<Lifecycle>) -> Operation {
     let bytes = Bytes::from(manifest.encode());
     let path = layout::manifest(&manifest.product_id, &manifest.edition_id);
     store.create(&path, &bytes).unwrap();
@@ -176,41 +177,6 @@ fn a_step_that_runs_again_finds_its_own_work() {
 }
 
 #[test]
-fn a_manifest_that_is_missing_or_changed_is_refused_and_nothing_is_written() {
-    let store = catalog(false);
-    let writer = Writer::open(Arc::clone(&store)).unwrap();
-    let sealed = manifest("p", 1, None);
-    let operation = seal(store.as_ref(), &sealed, None);
-    let path = layout::manifest(&sealed.product_id, &sealed.edition_id);
-    store.delete(&path).unwrap();
-    let error = writer.commit(&operation, &by("run-1")).unwrap_err();
-    assert_eq!(error.code(), "catalog.manifest_missing");
-    store.create(&path, &Bytes::from_static(b"{}")).unwrap();
-    let error = writer.commit(&operation, &by("run-1")).unwrap_err();
-    assert_eq!(error.code(), "catalog.manifest_differs");
-    assert_eq!(error.disposition(), Disposition::Terminal);
-    assert_eq!(full(&store).head().seq(), Seq::FIRST);
-    assert_eq!(store.list(layout::LEAVES).unwrap().objects, Vec::<String>::new());
-}
-
-#[test]
-fn a_final_product_takes_the_same_content_only() {
-    let store = catalog(false);
-    let writer = Writer::open(Arc::clone(&store)).unwrap();
-    let first = seal(store.as_ref(), &manifest("p", 1, None), Some(Lifecycle::Final));
-    writer.commit(&first, &by("run-1")).unwrap();
-    let other = writer.commit(&seal(store.as_ref(), &manifest("p", 2, Some(1)), None), &by("run-2")).unwrap_err();
-    assert_eq!(other.code(), "catalog.final_changed");
-    let mut same = manifest("p", 3, Some(1));
-    same.bindings = manifest("p", 1, None).bindings;
-    same.content_fingerprint = Some(same.computed_content_fingerprint());
-    let reopened = writer.commit(&seal(store.as_ref(), &same, Some(Lifecycle::Revisable)), &by("run-3")).unwrap_err();
-    assert_eq!(reopened.code(), "catalog.final_reopened");
-    let committed = writer.commit(&seal(store.as_ref(), &same, None), &by("run-4")).unwrap();
-    assert_eq!(committed.state, Some(Mark::Live));
-}
-
-#[test]
 fn an_edition_that_a_version_named_is_found_though_the_head_forgot_it() {
     let store = catalog(false);
     let writer = Writer::open(Arc::clone(&store)).unwrap();
@@ -269,29 +235,6 @@ fn init_takes_a_folder_with_a_configuration_and_refuses_a_catalog() {
     assert_eq!(error.code(), "catalog.exists");
     std::fs::write(dir.path().join("meta.duckdb"), b"").unwrap();
     assert_eq!(open_catalog(store.as_ref()).unwrap_err().code(), "catalog.other_layout");
-}
-
-#[test]
-fn a_catalog_that_expires_is_read_and_not_written() {
-    let store = catalog(false);
-    let text = r#"{"format_version":"2.0","catalog_id":"01a18e76-2bad-7480-abfe-2ba8a6889a45","restore_epoch":0,"history":{"since_seq":1}}"#;
-    store.delete(layout::CATALOG).unwrap();
-    store.create(layout::CATALOG, &Bytes::from(text)).unwrap();
-    assert_eq!(full(&store).head().seq(), Seq::FIRST);
-    assert_eq!(Writer::open(Arc::clone(&store)).unwrap_err().code(), "catalog.expires");
-}
-
-#[test]
-fn a_restore_that_was_not_finished_blocks_every_writer() {
-    let store = catalog(false);
-    let writer = Writer::open(Arc::clone(&store)).unwrap();
-    let document = String::from_utf8(store.get(layout::CATALOG).unwrap().unwrap().to_vec()).unwrap();
-    store.delete(layout::CATALOG).unwrap();
-    let raised = document.replace("\"restore_epoch\":0", "\"restore_epoch\":1");
-    assert_ne!(raised, document);
-    store.create(layout::CATALOG, &Bytes::from(raised)).unwrap();
-    let error = writer.commit(&seal(store.as_ref(), &manifest("p", 1, None), None), &by("run-1")).unwrap_err();
-    assert_eq!((error.code(), error.disposition()), ("catalog.unfinished_restore", Disposition::Operator));
 }
 
 #[test]

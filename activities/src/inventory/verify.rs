@@ -3,6 +3,7 @@
 
 mod files;
 mod finding;
+mod product;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
@@ -10,20 +11,20 @@ use std::sync::Arc;
 
 use catalog_rules::ids::{EditionId, ProductId, Sha256Hex};
 use catalog_rules::inventory::{
-    ArtefactRecords, Current, Kind, Leaf, LeafEntry, Seq, StepFinding, VersionFinding, Whole, WriterStage, admit_base,
-    artefact_records, check_entry, check_step, check_version, expunged,
+    ArtefactRecords, Current, Kind, Leaf, Seq, StepFinding, VersionFinding, Whole, WriterStage, admit_base, check_step,
+    check_version, expunged,
 };
 use catalog_rules::layout;
-use catalog_rules::manifest::Manifest;
 
 use super::error::{InventoryError, LeafFault};
 use super::head::{Alert, Head, RootFault, find_head};
 use super::init::open_catalog;
-use super::reader::decode_leaf;
+use super::leaves::{decode_leaf, several};
 use crate::store::Store;
-use files::Files;
+use files::FilesAsked;
 pub(super) use files::check_files;
 pub use finding::Finding;
+use product::LookedAt;
 
 /// What [`verify`] looked at, and what it found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,10 +81,12 @@ struct Link {
 
 struct Look<'a> {
     store: &'a dyn Store,
-    files: Files<'a>,
+    files: FilesAsked<'a>,
     leaves: HashMap<Sha256Hex, Option<Arc<Leaf>>>,
     versions: u64,
     editions: u64,
+    looked_at: u64,
+    hashed_bytes: u64,
     findings: BTreeSet<Finding>,
     /// The rules that were told of an earlier version.
     rules: HashSet<String>,
@@ -94,10 +97,12 @@ impl<'a> Look<'a> {
     fn new(store: &'a dyn Store, folder: &'a Path, full: bool, only: Option<BTreeSet<String>>) -> Self {
         Self {
             store,
-            files: Files::new(folder, full, only),
+            files: FilesAsked { folder, full, only },
             leaves: HashMap::new(),
             versions: 0,
             editions: 0,
+            looked_at: 0,
+            hashed_bytes: 0,
             findings: BTreeSet::new(),
             rules: HashSet::new(),
         }
@@ -126,8 +131,8 @@ impl<'a> Look<'a> {
             versions: self.versions,
             leaves: u64::try_from(leaves).unwrap_or(u64::MAX),
             editions: self.editions,
-            files: self.files.looked_at,
-            hashed_bytes: self.files.hashed_bytes,
+            files: self.looked_at,
+            hashed_bytes: self.hashed_bytes,
             findings,
         })
     }
@@ -146,36 +151,24 @@ impl<'a> Look<'a> {
 
     /// The manifests of the newest version and what they list; and the artefact records of entries that lack them.
     fn newest(&mut self, head: &Head) -> Result<BTreeMap<EditionId, ArtefactRecords>, InventoryError> {
-        let mut records = BTreeMap::new();
         let gone = expunged(&head.root);
         let (leaves, _) = self.leaves_of(head)?;
-        for (product, leaf) in &leaves {
-            for entry in leaf.editions.iter().filter(|entry| !gone.contains(&entry.edition_id)) {
-                if let Some(found) = self.edition(product, entry)? {
-                    records.insert(entry.edition_id.clone(), found);
-                }
-            }
+        let leaves: Vec<_> = leaves.iter().collect();
+        let one = |(product, leaf): &(&ProductId, &Arc<Leaf>)| {
+            let entries = leaf.editions.iter().filter(|entry| !gone.contains(&entry.edition_id));
+            LookedAt::product(self.store, &self.files, product, entries)
+        };
+        // Hashing is for the disk to set the pace: one file after the other.
+        let looked_at = if self.files.full { leaves.iter().map(one).collect() } else { several(&leaves, one) }?;
+        let mut records = BTreeMap::new();
+        for product in looked_at {
+            self.editions += product.editions;
+            self.looked_at += product.files;
+            self.hashed_bytes += product.hashed_bytes;
+            self.findings.extend(product.findings);
+            records.extend(product.records);
         }
         Ok(records)
-    }
-
-    fn edition(&mut self, product: &ProductId, entry: &LeafEntry) -> Result<Option<ArtefactRecords>, InventoryError> {
-        self.editions += 1;
-        let path = layout::manifest(product, &entry.edition_id);
-        let bytes = self.store.get(&path)?;
-        for finding in check_entry(product, entry, bytes.as_deref()) {
-            self.add(Finding::of_entry(path.clone(), &finding));
-        }
-        // What another manifest lists says nothing of the recorded edition.
-        let recorded = bytes.filter(|bytes| Sha256Hex::of(bytes) == entry.manifest_sha256);
-        let Some(Ok(manifest)) = recorded.map(|bytes| Manifest::decode(&bytes)) else { return Ok(None) };
-        for finding in self.files.of(product, &manifest) {
-            self.add(finding);
-        }
-        if entry.artefacts.is_some() {
-            return Ok(None);
-        }
-        Ok(artefact_records(&manifest).ok())
     }
 
     /// Every version from the first to `head`: its root, its leaves, its invariants, and that it follows the one before.
@@ -226,9 +219,10 @@ impl<'a> Look<'a> {
         &mut self,
         head: &Head,
     ) -> Result<(BTreeMap<ProductId, Arc<Leaf>>, BTreeSet<ProductId>), InventoryError> {
+        self.read_leaves(head)?;
         let (mut leaves, mut without) = (BTreeMap::new(), BTreeSet::new());
         for (product, reference) in &head.root.products {
-            match self.leaf(head.seq(), product, &reference.leaf_sha256)? {
+            match self.leaf(head.seq(), product, &reference.leaf_sha256) {
                 Some(leaf) => drop(leaves.insert(product.clone(), leaf)),
                 None => drop(without.insert(product.clone())),
             }
@@ -236,28 +230,39 @@ impl<'a> Look<'a> {
         Ok((leaves, without))
     }
 
-    fn leaf(&mut self, seq: Seq, product: &ProductId, sha256: &Sha256Hex) -> Result<Option<Arc<Leaf>>, InventoryError> {
-        let known = match self.leaves.get(sha256) {
-            Some(known) => known.clone(),
-            None => {
-                let bytes = self.store.get(&layout::leaf(sha256))?;
-                let leaf = match decode_leaf(bytes.as_deref(), product, sha256) {
-                    Ok(leaf) => Some(Arc::new(leaf)),
-                    Err(fault) => {
-                        self.add(Finding::leaf(seq, product, sha256, &fault));
-                        None
-                    }
-                };
-                self.leaves.insert(sha256.clone(), leaf.clone());
-                leaf
+    /// Reads the leaves of a version that were not read yet.
+    fn read_leaves(&mut self, head: &Head) -> Result<(), InventoryError> {
+        let named = head.root.products.iter().map(|(product, reference)| (product, &reference.leaf_sha256));
+        let wanted: Vec<_> = named.filter(|(_, sha256)| !self.leaves.contains_key(*sha256)).collect();
+        let read = several(&wanted, |(product, sha256)| {
+            let bytes = self.store.get(&layout::leaf(sha256))?;
+            Ok::<_, InventoryError>(decode_leaf(bytes.as_deref(), product, sha256))
+        })?;
+        for ((product, sha256), leaf) in wanted.into_iter().zip(read) {
+            // Of two products that name one leaf, the other one is told of below.
+            if self.leaves.contains_key(sha256) {
+                continue;
             }
-        };
-        let of_another = known.as_ref().filter(|leaf| leaf.product_id != *product);
-        if let Some(found) = of_another.map(|leaf| leaf.product_id.clone()) {
-            self.add(Finding::leaf(seq, product, sha256, &LeafFault::Product { found }));
-            return Ok(None);
+            let leaf = match leaf {
+                Ok(leaf) => Some(Arc::new(leaf)),
+                Err(fault) => {
+                    self.add(Finding::leaf(head.seq(), product, sha256, &fault));
+                    None
+                }
+            };
+            self.leaves.insert(sha256.clone(), leaf);
         }
-        Ok(known)
+        Ok(())
+    }
+
+    fn leaf(&mut self, seq: Seq, product: &ProductId, sha256: &Sha256Hex) -> Option<Arc<Leaf>> {
+        let known = self.leaves.get(sha256).cloned().flatten()?;
+        if known.product_id == *product {
+            return Some(known);
+        }
+        let found = known.product_id.clone();
+        self.add(Finding::leaf(seq, product, sha256, &LeafFault::Product { found }));
+        None
     }
 
     fn version(&mut self, link: &Link, is_newest: bool, records: &BTreeMap<EditionId, ArtefactRecords>) {

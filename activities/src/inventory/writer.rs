@@ -1,18 +1,19 @@
 //! Writing a version (*catalog* §6.6): leaves, then the root, which is the commit point, then `CURRENT`.
 
+mod cached;
 mod facts;
 mod files;
 mod own;
 
-use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use catalog_rules::ids::{ProductId, Sha256Hex};
+use catalog_rules::ids::Sha256Hex;
 use catalog_rules::instant::Instant;
 use catalog_rules::inventory::{
-    Base, By, CatalogJson, Current, Decision, Document as _, History, Leaf, LeavesNeeded, Mark, NextVersion, Operation,
+    Base, By, CatalogJson, Current, Decision, Document as _, History, Holders, Leaf, Mark, NextVersion, Operation,
     Refusal, RefusedEdition, Retention, Root, Seq, WriterStage, admit_base, check_committed, plan, refused_in,
     store_time,
 };
@@ -23,8 +24,9 @@ use engine_rules::crash;
 use super::error::{InventoryError, LeafFault};
 use super::head::{Alert, Head, RootFault, find_head};
 use super::init::open_catalog;
-use super::reader::LeafCache;
+use super::leaves::Leaves;
 use crate::store::{Create, Delete, Replace, Store};
+use cached::{CacheIn, Index};
 pub use files::{FolderFiles, ListedFiles, StoreFiles};
 
 /// How many races a writer loses before it says so: far more than there are writers.
@@ -55,7 +57,8 @@ enum Attempt {
 /// The writer of a catalog's Inventory.
 pub struct Writer {
     store: Arc<dyn Store>,
-    leaves: LeafCache,
+    leaves: Leaves<Leaf>,
+    cache: Option<CacheIn>,
     files: Arc<dyn ListedFiles>,
     retention: Retention,
     clock: Option<Arc<dyn Clock>>,
@@ -76,7 +79,16 @@ impl Writer {
     pub fn open(store: Arc<dyn Store>) -> Result<Self, InventoryError> {
         open_catalog(store.as_ref())?.admit_writer(WriterStage::One)?;
         let files = Arc::new(StoreFiles(Arc::clone(&store)));
-        Ok(Self { store, leaves: LeafCache::default(), files, retention: Retention::default(), clock: None })
+        let (leaves, retention) = (Leaves::default(), Retention::default());
+        Ok(Self { store, leaves, cache: None, files, retention, clock: None })
+    }
+
+    /// The same writer with a [`LeafCache`](super::LeafCache) in `folder`, so that it reads the leaves of the products
+    /// that change and no other. A cache that cannot be read or written costs time and nothing else.
+    #[must_use]
+    pub fn cached_in(mut self, folder: PathBuf) -> Self {
+        self.cache = Some(CacheIn::new(folder));
+        self
     }
 
     /// The same writer with the configured windows (*catalog* §11.6).
@@ -109,6 +121,12 @@ impl Writer {
     /// # Errors
     /// [`InventoryError::Refused`] by a rule of the catalog, with nothing written; [`InventoryError`] otherwise.
     pub fn commit(&self, operation: &Operation, by: &By) -> Result<Committed, InventoryError> {
+        let committed = self.commit_under_lock(operation, by);
+        self.save_index();
+        committed
+    }
+
+    fn commit_under_lock(&self, operation: &Operation, by: &By) -> Result<Committed, InventoryError> {
         let _lock = self.store.lock()?;
         let mut last = Seq::FIRST;
         for _ in 0..MAX_RACES {
@@ -123,17 +141,13 @@ impl Writer {
         Err(InventoryError::Contended { races: MAX_RACES, seq: last })
     }
 
-    /// What [`Writer::commit`] would do now, with nothing written: the version, or `None` when there is nothing to do.
-    /// No lock is taken, so another writer may come in between.
-    ///
-    /// # Errors
-    /// As [`Writer::commit`].
-    pub fn forecast(&self, operation: &Operation, by: &By) -> Result<Forecast, InventoryError> {
+    /// What [`Writer::commit`] would decide now. Nothing is written and no lock is taken.
+    #[cfg(test)]
+    pub(super) fn forecast(&self, operation: &Operation, by: &By) -> Result<Decision, InventoryError> {
         let ground = self.ground()?;
         let head = self.head()?;
         ground.admit(&head.root)?;
-        let decision = self.decide(&ground, &head, operation, by)?;
-        Ok(Forecast { head, decision })
+        self.decide(&ground, &head, operation, by)
     }
 
     /// Brings `CURRENT` up to the newest version, as a release does when it starts (*catalog* §6.6).
@@ -195,8 +209,9 @@ impl Writer {
 
     fn decide(&self, ground: &Ground, head: &Head, operation: &Operation, by: &By) -> Result<Decision, InventoryError> {
         let now = self.now()?;
-        let leaves = self.leaves_for(head, operation)?;
-        let base = Base::whole(&head.root, &head.root_sha256, &leaves);
+        let (leaves, index) = self.leaves_for(ground, head, operation)?;
+        let holders = index.as_ref().and_then(Index::cache).map(|cache| cache as &dyn Holders);
+        let base = Base { holders, ..Base::whole(&head.root, &head.root_sha256, &leaves) };
         let facts = self.facts(&base, operation, now)?;
         Ok(plan(&base, ground.catalog.restore_epoch, operation, &facts, by, now)?)
     }
@@ -207,23 +222,6 @@ impl Writer {
         match &self.clock {
             Some(clock) => Ok(store_time(now, Instant::from_ms(clock.now_ms()))?),
             None => Ok(now),
-        }
-    }
-
-    /// The leaves of `head` that a decision on `operation` needs.
-    fn leaves_for(&self, head: &Head, operation: &Operation) -> Result<BTreeMap<ProductId, Arc<Leaf>>, InventoryError> {
-        let fetch = |path: &str| self.store.get(path);
-        match operation.leaves_needed() {
-            LeavesNeeded::None => Ok(BTreeMap::new()),
-            // No index is kept of who holds which artefact, so every leaf is read.
-            LeavesNeeded::All | LeavesNeeded::Across(_) => self.leaves.leaves(&fetch, &head.root),
-            LeavesNeeded::Of(products) => {
-                let named = products.into_iter().filter_map(|product| {
-                    let sha256 = head.root.leaf_sha256(&product)?;
-                    Some(self.leaves.leaf(&fetch, &product, sha256).map(|leaf| (product, leaf)))
-                });
-                named.collect()
-            }
         }
     }
 
@@ -297,7 +295,7 @@ impl Writer {
     fn mark(&self, head: &Head, operation: &Operation) -> Result<Option<Mark>, InventoryError> {
         let Some((product, edition)) = operation.edition() else { return Ok(None) };
         if let Some(sha256) = head.root.leaf_sha256(product) {
-            let leaf = self.leaves.leaf(&|path| self.store.get(path), product, sha256)?;
+            let leaf = self.leaves.one(&|path| self.store.get(path), product, sha256)?;
             if let Some(entry) = leaf.entry(edition) {
                 return Ok(Some(entry.state.into()));
             }
@@ -316,15 +314,6 @@ impl Ground {
     fn admit(&self, head: &Root) -> Result<(), Box<Refusal>> {
         admit_base(&self.catalog, self.history.as_ref(), head)
     }
-}
-
-/// What an operation would do.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Forecast {
-    /// The newest version now.
-    pub head: Head,
-    /// What would be written, or that nothing would.
-    pub decision: Decision,
 }
 
 /// Brings `CURRENT` up to `head`, forward only (*catalog* §6.6). A hint that names a version which is not there, or not

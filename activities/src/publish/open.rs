@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use catalog_rules::contracts::publish::{Cause, OpenInput, OpenOutput, Repair};
 use catalog_rules::ids::{BadId, EditionId, ProductId};
-use catalog_rules::inventory::{Mode, Repair as Decision, SchemaVersion, Sealed, expected_previous, repair_plan};
+use catalog_rules::inventory::{
+    Mode, Refusal, Repair as Decision, SchemaVersion, Sealed, expected_previous, repair_plan,
+};
 use catalog_rules::layout;
 use engine_rules::activity::ActivityContext;
 use engine_rules::failure::{ActivityError, Disposition};
@@ -14,7 +16,7 @@ use super::PublishDeps;
 use super::check::{CheckError, findings_text};
 use super::record::{RecordError, Subject, clear_journal, commit};
 use crate::edition::{self, CheckOptions, EditionError, Profile};
-use crate::inventory::{FullInventory, InventoryError, Writer, fetch_from};
+use crate::inventory::{FullInventory, InventoryError, fetch_from};
 use crate::metadata_store::SCHEMA_VERSION;
 use crate::store::StoreError;
 
@@ -126,8 +128,7 @@ impl ActivityError for OpenError {
 /// # Errors
 /// [`OpenError`]. A repair that a rule refuses for good is no error: it is told in the output.
 pub fn open(deps: &PublishDeps, ctx: &ActivityContext, input: OpenInput) -> Result<OpenOutput, OpenError> {
-    let writer = Writer::open(Arc::clone(&deps.store))?;
-    writer.advance_current()?;
+    deps.writer()?.advance_current()?;
     let repaired = repair(deps, ctx, &input.product_id, &input.cause)?;
     let inventory = FullInventory::open(fetch_from(Arc::clone(&deps.store)))?;
     let leaf = inventory.leaf(&input.product_id)?;
@@ -139,6 +140,13 @@ pub fn open(deps: &PublishDeps, ctx: &ActivityContext, input: OpenInput) -> Resu
         }
     })?;
     let edition_id = EditionId::from_uuid(deps.clock.new_id())?;
+    let now = deps.store.now()?;
+    // The rule that would refuse it once it is sealed (catalog §6.4), while nothing is built yet.
+    if let (false, Some(release_at)) = (inventory.head().root.embargo, input.release_at.filter(|at| *at > now)) {
+        let (product, edition) = (input.product_id, edition_id);
+        let refusal = Refusal::ReleaseAtWithoutEmbargo { product, edition, release_at };
+        return Err(InventoryError::from(Box::new(refusal)).into());
+    }
     Ok(OpenOutput { edition_id, previous: previous.map(|entry| entry.edition_id.clone()), repaired })
 }
 
@@ -210,7 +218,7 @@ fn record_sealed(
         clear_journal(deps, product_id, edition)?;
         return Ok(format!("not recorded, its check has findings: {}", findings_text(&report.findings)));
     }
-    let subject = Subject { product_id, edition_id: edition, manifest_sha256: None, lifecycle: None };
+    let subject = Subject { product_id, edition_id: edition, manifest_sha256: None, lifecycle: None, release_at: None };
     match commit(deps, ctx, &subject, cause, Some(edition)) {
         Ok(committed) => {
             clear_journal(deps, product_id, edition)?;

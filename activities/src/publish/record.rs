@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use catalog_rules::contracts::publish::{Cause, RecordInput, RecordOutput};
 use catalog_rules::ids::{EditionId, ProductId, Sha256Hex};
+use catalog_rules::instant::Instant;
 use catalog_rules::inventory::{Lifecycle, Mark, Operation, Record, Refusal, Seq};
 use catalog_rules::layout;
 use catalog_rules::manifest::{Manifest, ManifestError};
@@ -12,7 +13,7 @@ use engine_rules::crash;
 use engine_rules::failure::{ActivityError, Disposition};
 
 use super::{PublishDeps, by};
-use crate::inventory::{Committed, FullInventory, InventoryError, Writer, fetch_from};
+use crate::inventory::{Committed, FullInventory, InventoryError, fetch_from};
 use crate::store::StoreError;
 
 /// Why an edition was not recorded.
@@ -122,6 +123,7 @@ pub fn record(deps: &PublishDeps, ctx: &ActivityContext, input: RecordInput) -> 
         edition_id: &input.edition_id,
         manifest_sha256: Some(&input.manifest_sha256),
         lifecycle: input.lifecycle,
+        release_at: input.release_at,
     };
     let committed = commit(deps, ctx, &subject, &input.cause, None)?;
     let superseded = superseded_by(deps, &input.product_id, committed.seq)?;
@@ -141,6 +143,8 @@ pub(super) struct Subject<'a> {
     /// The manifest that was sealed; `None` takes the one that is there.
     pub manifest_sha256: Option<&'a Sha256Hex>,
     pub lifecycle: Option<Lifecycle>,
+    /// `None` is never due.
+    pub release_at: Option<Instant>,
 }
 
 /// Writes the version that records `subject`, or recognises that it is recorded.
@@ -163,10 +167,9 @@ pub(super) fn commit(
         return Err(RecordError::ManifestDiffers { product_id: product_id(), edition: edition(), found, expected });
     }
     let manifest = Manifest::decode(&bytes).map_err(|source| RecordError::Manifest { edition: edition(), source })?;
-    let record = Record::from_manifest(&manifest, found, subject.lifecycle, None)
+    let record = Record::from_manifest(&manifest, found, subject.lifecycle, subject.release_at)
         .map_err(|source| RecordError::Entry { edition: edition(), source })?;
-    let writer = Writer::open(Arc::clone(&deps.store))?;
-    Ok(writer.commit(&Operation::Record(Box::new(record)), &by(ctx, cause, part))?)
+    Ok(deps.writer()?.commit(&Operation::Record(Box::new(record)), &by(ctx, cause, part))?)
 }
 
 /// The edition that version `seq` replaced by another of the product.

@@ -77,6 +77,36 @@ fn the_memory_store_keeps_the_contract() {
 }
 
 #[test]
+fn the_overlay_keeps_the_contract() {
+    let beneath = || Arc::new(MemoryStore::new(TestClock::at_ms(NOON_MS)));
+    contract::suite(&|| Arc::new(OverlayStore::over(beneath()))).unwrap();
+}
+
+#[test]
+fn nothing_beneath_an_overlay_changes() {
+    let (kept, new) = (Bytes::from_static(b"kept"), Bytes::from_static(b"new"));
+    let beneath = Arc::new(MemoryStore::new(TestClock::at_ms(NOON_MS)));
+    for path in ["CURRENT", "a/one", "a/two", "a/b/three"] {
+        beneath.create(path, &kept).unwrap();
+    }
+    let overlay = OverlayStore::over(beneath.clone()).at(Instant::from_ms(7));
+    assert_eq!(overlay.create("a/one", &new).unwrap(), Create::Lost(kept.clone()));
+    assert_eq!(overlay.replace("CURRENT", Some(&kept), &new).unwrap(), Replace::Done);
+    assert_eq!(overlay.replace("CURRENT", Some(&kept), &new).unwrap(), Replace::Done, "it has these bytes");
+    assert_eq!(overlay.create("a/c/four", &new).unwrap(), Create::Won);
+    assert!(overlay.delete("a/one").unwrap() && !overlay.delete("a/one").unwrap());
+    assert_eq!(overlay.delete_if("a/two", &new).unwrap(), Delete::Changed(kept.clone()));
+    let listing = overlay.list("a").unwrap();
+    assert_eq!((listing.objects, listing.folders), (vec!["two".to_owned()], vec!["b".to_owned(), "c".to_owned()]));
+    assert_eq!((overlay.get("a/one").unwrap(), overlay.get("CURRENT").unwrap()), (None, Some(new)));
+    assert_eq!(overlay.now().unwrap(), Instant::from_ms(7));
+    for path in ["CURRENT", "a/one", "a/two", "a/b/three"] {
+        assert_eq!(beneath.get(path).unwrap(), Some(kept.clone()), "{path}");
+    }
+    assert_eq!(beneath.list("a").unwrap().folders, ["b"]);
+}
+
+#[test]
 fn a_create_that_failed_late_is_settled_by_reading_back() {
     // Call by call: folder, its parents, temporary file, fsync, rename, fsync of the folder.
     let operations = |recording: &RecordingFs| recording.calls().into_iter().map(|c| c.operation).collect::<Vec<_>>();

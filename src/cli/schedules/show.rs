@@ -5,7 +5,7 @@ use engine::{ScheduleRow, TickRow};
 use engine_rules::schedule::{CronKind, Mapping, Tick};
 use serde_json::{Value, json};
 
-use crate::output::moment;
+use crate::output::{moment, short};
 
 /// What a clock of the zone shows when the tick is due, with its day of the week and its offset.
 pub fn local(tick: &Tick) -> String {
@@ -44,6 +44,15 @@ pub fn follows(kind: CronKind) -> &'static str {
     match kind {
         CronKind::WallClock => "each local time that matches fires exactly once",
         CronKind::Elapsed => "follows time that passes, so a local time that comes twice fires twice",
+    }
+}
+
+/// Why the tick started no run, and how to look at the run that was in its way.
+pub fn held(tick: &TickRow) -> String {
+    let reason = tick.reason.as_deref().unwrap_or("another run had the key");
+    match tick.holder_run_id {
+        Some(holder) => format!("{reason}: jobctl runs show {}", short(&holder.to_string())),
+        None => reason.to_owned(),
     }
 }
 
@@ -97,4 +106,27 @@ pub fn paused_document(row: &ScheduleRow) -> Value {
         "by": row.paused_by,
         "reason": row.paused_reason,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tick_that_another_run_held_up_names_that_run_and_how_to_look_at_it() {
+        let holder = "01a18e76-2bad-7480-abfe-2ba8a6889a45".parse().unwrap();
+        let tick = TickRow {
+            schedule: "morning".to_owned(),
+            local_time: "2026-11-30T08:30".to_owned(),
+            time_zone: "America/Toronto".to_owned(),
+            due_at_ms: 0,
+            outcome: "held".to_owned(),
+            reason: Some(format!("run {holder} has the key release")),
+            run_id: None,
+            holder_run_id: Some(holder),
+            decided_at_ms: 0,
+        };
+        let text = held(&tick);
+        assert!(text.contains("has the key release") && text.ends_with("jobctl runs show 01a1…889a45"), "{text}");
+    }
 }

@@ -1,23 +1,11 @@
-use std::future::Future;
-use std::pin::pin;
-use std::task::{Context as TaskContext, Poll, Waker};
-
 use serde_json::json;
 
 use super::*;
-use crate::scripted::Scripted;
+use crate::scripted::{Scripted, now};
 
 const EDITION: &str = "01a18e76-2bad-7480-abfe-2ba8a6889a45";
 const PREVIOUS: &str = "01a18e63-e292-7250-a332-b79d9b7a7efd";
 const SHA: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
-
-/// Runs a future whose every part is ready.
-fn now<F: Future>(future: F) -> F::Output {
-    match pin!(future).poll(&mut TaskContext::from_waker(Waker::noop())) {
-        Poll::Ready(output) => output,
-        Poll::Pending => panic!("a scripted step waited"),
-    }
-}
 
 fn input() -> PublishInput {
     serde_json::from_value(json!({

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::publish::Cause;
 use crate::ids::{EditionId, ProductId, Sha256Hex};
+use crate::instant::Instant;
 
 /// Reads the overlays and records which bytes they are.
 pub const RESOLVE_OVERLAYS: &str = "fold.resolve_overlays";
@@ -23,6 +24,9 @@ pub struct FoldInput {
     pub audience: Option<String>,
     /// Who asked, and why.
     pub cause: Cause,
+    /// When the new edition may be released, where the catalog's embargo is on; absent is never due.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub release_at: Option<Instant>,
 }
 
 /// What a fold has done.

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{EditionId, ProductId, Sha256Hex};
+use crate::instant::Instant;
 use crate::inventory::Lifecycle;
 
 /// Runs the narrow repair, picks `previous`, mints the edition id.
@@ -55,6 +56,9 @@ pub struct PublishInput {
     /// The product's lifecycle from now on; absent leaves it as it is, and makes a new product revisable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lifecycle: Option<Lifecycle>,
+    /// When it may be released; absent is never due by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub release_at: Option<Instant>,
 }
 
 /// What a publish run has done.
@@ -83,6 +87,9 @@ pub struct OpenInput {
     pub product_id: ProductId,
     /// Who asked, and why: a repair records an Inventory version under it.
     pub cause: Cause,
+    /// When the edition is to be released: a catalog that does not wait is told before anything is built.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub release_at: Option<Instant>,
 }
 
 /// An edition that an earlier run sealed and did not come to record, and what was done about it (*catalog* §6.7).
@@ -238,6 +245,9 @@ pub struct RecordInput {
     pub lifecycle: Option<Lifecycle>,
     /// Who asked, and why.
     pub cause: Cause,
+    /// When it may be released; absent is never due by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub release_at: Option<Instant>,
 }
 
 /// Output of [`RECORD`].

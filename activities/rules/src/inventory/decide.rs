@@ -63,6 +63,9 @@ pub enum LeavesNeeded {
     /// Those of these products; and since editions come in, for which the structure rules look across products, either
     /// all others too or [`Base::holders`].
     Across(BTreeSet<ProductId>),
+    /// Those of every product with an embargoed edition; and, as for [`LeavesNeeded::Across`], either all others too or
+    /// [`Base::holders`].
+    WithEmbargoed,
     /// All of them.
     All,
 }
@@ -88,9 +91,8 @@ impl Operation {
             Self::Release(Release::Editions(editions)) => {
                 LeavesNeeded::Across(editions.iter().map(|(product, _)| product.clone()).collect())
             }
-            Self::Release(Release::Due) | Self::Retire { .. } | Self::SupersedeSchema { .. } | Self::Correct { .. } => {
-                LeavesNeeded::All
-            }
+            Self::Release(Release::Due) => LeavesNeeded::WithEmbargoed,
+            Self::Retire { .. } | Self::SupersedeSchema { .. } | Self::Correct { .. } => LeavesNeeded::All,
         }
     }
 }

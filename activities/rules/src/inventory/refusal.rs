@@ -20,7 +20,7 @@ pub enum Refusal {
     /// A catalog that expires, and a writer that knows nothing of expiry (H6).
     #[error(
         "catalog §6.1: catalog.json has format {found}, so this catalog expires its old versions, and this program \
-         cannot write to such a catalog"
+         cannot write to such a catalog; expected format 1.x"
     )]
     CatalogExpires {
         /// Its version.

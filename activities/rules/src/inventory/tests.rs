@@ -207,6 +207,11 @@ impl World {
         match operation.leaves_needed() {
             LeavesNeeded::None => BTreeMap::new(),
             LeavesNeeded::All => self.leaves.clone(),
+            LeavesNeeded::WithEmbargoed => {
+                let waits = |leaf: &Leaf| leaf.editions.iter().any(|entry| entry.state == EntryState::Embargoed);
+                let waiting = self.leaves.iter().filter(|(_, leaf)| waits(leaf));
+                waiting.map(|(product, leaf)| (product.clone(), Arc::clone(leaf))).collect()
+            }
             LeavesNeeded::Of(products) | LeavesNeeded::Across(products) => {
                 let named = self.leaves.iter().filter(|(product, _)| products.contains(*product));
                 named.map(|(product, leaf)| (product.clone(), Arc::clone(leaf))).collect()
@@ -223,7 +228,8 @@ impl World {
         }
         // With no more leaves than needed, and an index instead of the others, the answer is the same.
         let (leaves, index) = (self.leaves_for(operation), Index::of(&self.leaves, &facts.records));
-        let across = matches!(operation.leaves_needed(), LeavesNeeded::Across(_)).then_some(&index as &dyn Holders);
+        let across = matches!(operation.leaves_needed(), LeavesNeeded::Across(_) | LeavesNeeded::WithEmbargoed);
+        let across = across.then_some(&index as &dyn Holders);
         let least = plan(&Base { leaves: &leaves, holders: across, ..self.base() });
         match (&whole, &least) {
             (Ok(whole), Ok(least)) => assert!(whole == least, "{operation:?} becomes something else with the least"),

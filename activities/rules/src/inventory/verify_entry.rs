@@ -77,25 +77,43 @@ impl EntryFinding {
 /// that the entry lacks are not asked for (*catalog* §6.3: a writer of an older format did not have them).
 #[must_use]
 pub fn check_entry(product: &ProductId, entry: &LeafEntry, manifest: Option<&[u8]>) -> Vec<EntryFinding> {
+    read_entry(product, entry, manifest).0
+}
+
+/// What [`check_entry`] finds, and the manifest itself, when the bytes are those that were recorded and can be read.
+#[must_use]
+pub fn read_entry(
+    product: &ProductId,
+    entry: &LeafEntry,
+    manifest: Option<&[u8]>,
+) -> (Vec<EntryFinding>, Option<Manifest>) {
     let (id, edition) = (|| product.clone(), || entry.edition_id.clone());
     let Some(bytes) = manifest else {
-        return vec![EntryFinding::Missing { product: id(), edition: edition(), state: entry.state }];
+        return (vec![EntryFinding::Missing { product: id(), edition: edition(), state: entry.state }], None);
     };
     let found = Sha256Hex::of(bytes);
     if found != entry.manifest_sha256 {
         let expected = entry.manifest_sha256.clone();
-        return vec![EntryFinding::Differs { product: id(), edition: edition(), found, expected }];
+        return (vec![EntryFinding::Differs { product: id(), edition: edition(), found, expected }], None);
     }
+    match Manifest::decode(bytes) {
+        Ok(manifest) => (check_fields(product, entry, &manifest, found), Some(manifest)),
+        Err(error) => {
+            let reason = error.to_string();
+            (vec![EntryFinding::Unreadable { product: id(), edition: edition(), reason }], None)
+        }
+    }
+}
+
+/// The entry against the manifest that it names, whose bytes have the SHA-256 `sha256`.
+fn check_fields(product: &ProductId, entry: &LeafEntry, manifest: &Manifest, sha256: Sha256Hex) -> Vec<EntryFinding> {
+    let (id, edition) = (|| product.clone(), || entry.edition_id.clone());
     let unreadable = |reason: String| vec![EntryFinding::Unreadable { product: id(), edition: edition(), reason }];
-    let manifest = match Manifest::decode(bytes) {
-        Ok(manifest) => manifest,
-        Err(error) => return unreadable(error.to_string()),
-    };
-    let form = ContentFingerprint::from(&manifest).canonical_form;
+    let form = ContentFingerprint::from(manifest).canonical_form;
     if !CANONICAL_FORMS.contains(&form.as_str()) {
         return unreadable(format!("canonical form {form:?}"));
     }
-    let given = match NewEntry::from_manifest(&manifest, found) {
+    let given = match NewEntry::from_manifest(manifest, sha256) {
         Ok(given) => given.into_entry(entry.state, entry.state_changed_at, entry.release_at),
         Err(refusal) => return unreadable(refusal.to_string()),
     };

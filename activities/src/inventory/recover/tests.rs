@@ -5,6 +5,7 @@ use catalog_rules::inventory::{CatalogJson, Document as _, Mark, RebuildAsked, S
 use catalog_rules::layout;
 use engine_rules::failure::ActivityError as _;
 
+use super::super::tests::crash_and_race::crashing_at;
 use super::super::tests::{by, catalog, current, edition, full, local, manifest, product, seal};
 use super::super::*;
 use crate::fs::RealFs;
@@ -136,4 +137,34 @@ fn a_withdrawn_edition_is_not_resurrected_by_a_rebuild() {
     assert_eq!(refused.code(), "catalog.rolled_back", "found {refused}");
     assert!(refused.to_string().contains(edition(2).as_str()), "found {refused}");
     assert_eq!(store.list(layout::INVENTORY).unwrap().objects, Vec::<String>::new());
+}
+
+#[test]
+fn a_recovery_that_crashed_at_any_point_is_finished_by_its_next_attempt() {
+    for point in RECOVERY_CRASH_POINTS.iter().filter(|point| point.starts_with("inventory.repair")) {
+        let store = damaged(b"half");
+        let folder = tempfile::tempdir().unwrap();
+        let attempt = || repair(store.as_ref(), folder.path(), 4, false);
+        assert!(crashing_at(point, attempt).is_none(), "{point} was not reached");
+        let done = attempt().unwrap();
+        assert_eq!(std::fs::read(&done.kept).unwrap(), b"half", "{point}");
+        assert_eq!((store.get(&layout::root(seq(4))).unwrap(), done.head), (None, seq(3)), "{point}");
+        assert_eq!(current(store.as_ref()).unwrap().seq, seq(3), "{point}");
+    }
+    for point in RECOVERY_CRASH_POINTS.iter().filter(|point| point.starts_with("inventory.rebuild")) {
+        let store = catalog(false);
+        let writer = Writer::open(Arc::clone(&store)).unwrap();
+        writer.commit(&seal(store.as_ref(), &manifest("14100287", 1, None), None), &by("")).unwrap();
+        for name in store.list(layout::INVENTORY).unwrap().objects {
+            store.delete(&format!("{}/{name}", layout::INVENTORY)).unwrap();
+        }
+        let attempt = || rebuild(store.as_ref(), Some(2), false);
+        assert!(crashing_at(point, attempt).is_none(), "{point} was not reached");
+        let done = attempt().unwrap();
+        assert_eq!(done.editions.len(), 1, "{point}");
+        assert_eq!(current(store.as_ref()).unwrap().root_sha256, done.root_sha256, "{point}");
+        assert_eq!(full(&store).head().root.restore_epoch, done.restore_epoch, "{point}");
+        let next = seal(store.as_ref(), &manifest("14100287", 2, Some(1)), None);
+        assert_eq!(writer.commit(&next, &by("")).unwrap().seq, seq(2), "{point}");
+    }
 }

@@ -1,20 +1,16 @@
-//! Races, crashes, full disks and lost answers: no version is lost, none is written twice, and a rerun converges.
+//! Races, crashes and full disks, beside what the conformance suite holds of every store: no version is lost, none is
+//! written twice, and a rerun converges.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use catalog_rules::instant::Instant;
 use catalog_rules::inventory::{Document as _, Leaf, Root};
 use engine_rules::crash;
 
 use super::*;
 use crate::fs::TEMPORARY_PREFIX;
 use crate::fs::testing::RecordingFs;
-use crate::lock::LockError;
-use crate::store::{Answer, Guard, Listing, StoreError};
+use crate::store::simulated::{Act, On, Simulated};
 
 /// Reads every version from the head to the first and checks chain, leaves and change lists. Gives the runs that wrote
 /// them, newest first.
@@ -112,35 +108,12 @@ fn writers_that_race_without_a_lock_all_land() {
     }
 }
 
-#[test]
-fn of_two_editions_on_one_base_exactly_one_goes_live() {
-    for _ in 0..20 {
-        let store = catalog(false);
-        let gate = std::sync::Barrier::new(2);
-        let outcomes: Vec<_> = std::thread::scope(|scope| {
-            let threads = [1, 2].map(|n| {
-                let (store, gate) = (&store, &gate);
-                scope.spawn(move || {
-                    let writer = Writer::open(Arc::clone(store)).unwrap();
-                    let operation = seal(store.as_ref(), &manifest("p", n, None), None);
-                    gate.wait();
-                    writer.commit(&operation, &by(&format!("run-{n}"))).map_err(|error| error.code())
-                })
-            });
-            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
-        });
-        assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 1, "{outcomes:?}");
-        assert!(outcomes.contains(&Err("catalog.not_fast_forward")), "{outcomes:?}");
-        assert_eq!(verified_runs(&store).len(), 2);
-    }
-}
-
 thread_local! {
     static CRASH_AT: RefCell<Option<&'static str>> = const { RefCell::new(None) };
 }
 
 /// Runs `work` as a process that ends at `point`. Gives what it gave, if it came past.
-fn crashing_at<T>(point: &'static str, work: impl FnOnce() -> T) -> Option<T> {
+pub(in crate::inventory) fn crashing_at<T>(point: &'static str, work: impl FnOnce() -> T) -> Option<T> {
     crash::install(|name| {
         if CRASH_AT.with_borrow(|at| *at == Some(name)) {
             std::panic::resume_unwind(Box::new("the test's crash"));
@@ -174,21 +147,6 @@ fn a_crash_at_any_point_of_a_version_is_finished_by_the_next_run() {
         assert_eq!(verified_runs(&store), ["run-1", ""], "{point}");
         assert_eq!(current(store.as_ref()).unwrap().seq.get(), 2, "{point}");
     }
-}
-
-#[test]
-fn another_writer_after_a_crash_finds_the_version_and_brings_current_forward() {
-    let store = catalog(false);
-    let operation = seal(store.as_ref(), &manifest("p", 1, None), None);
-    let commit = || Writer::open(Arc::clone(&store)).unwrap().commit(&operation, &by("run-1"));
-    assert!(crashing_at("inventory.after_root", commit).is_none());
-    assert_eq!(current(store.as_ref()).unwrap().seq, Seq::FIRST);
-    let writer = Writer::open(Arc::clone(&store)).unwrap();
-    writer.commit(&seal(store.as_ref(), &manifest("q", 2, None), None), &by("run-2")).unwrap();
-    assert_eq!(current(store.as_ref()).unwrap().seq.get(), 3);
-    let committed = commit().unwrap();
-    assert_eq!((committed.seq.get(), committed.already), (2, true), "its own version, not the head");
-    assert_eq!(verified_runs(&store), ["run-2", "run-1", ""]);
 }
 
 #[test]
@@ -317,178 +275,31 @@ fn a_version_is_written_as_leaves_then_root_then_current_each_durable_before_the
     assert_eq!(calls, expected);
 }
 
-/// What becomes of the answer to a conditional write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Loss {
-    /// It was done, and the answer is lost.
-    Done,
-    /// It was done, and the store says that the name was taken: a client that tried again by itself.
-    DoneAndLost,
-    /// It was not done.
-    NotDone,
-    /// It is done later, when nobody waits for it any more.
-    Later,
-    /// Nothing is lost, but somebody else writes just before.
-    Rival,
-}
-
-/// A store that loses the answer to one conditional write.
-struct Lossy {
-    inner: Arc<dyn Store>,
-    at: usize,
-    loss: Loss,
-    writes: AtomicUsize,
-    later: Mutex<Vec<(String, Bytes)>>,
-    rival: Mutex<Option<Rival>>,
-}
-
-type Rival = Box<dyn FnOnce(&dyn Store) + Send>;
-
-impl Lossy {
-    fn new(inner: Arc<dyn Store>, at: usize, loss: Loss) -> Arc<Self> {
-        Arc::new(Self {
-            inner,
-            at,
-            loss,
-            writes: AtomicUsize::new(0),
-            later: Mutex::default(),
-            rival: Mutex::default(),
-        })
-    }
-
-    fn answer(
-        &self,
-        path: &str,
-        bytes: &Bytes,
-        write: impl FnOnce() -> Result<Answer, StoreError>,
-    ) -> Result<Answer, StoreError> {
-        if self.writes.fetch_add(1, Ordering::SeqCst) != self.at {
-            return write();
-        }
-        let lost = || Answer::Unknown(StoreError::Vanished { path: path.to_owned() });
-        match self.loss {
-            Loss::Done => write().map(|_| lost()),
-            Loss::DoneAndLost => write().map(|_| Answer::Lost),
-            Loss::NotDone => Ok(lost()),
-            Loss::Rival => {
-                let rival = self.rival.lock().unwrap().take();
-                rival.expect("a rival")(self.inner.as_ref());
-                write()
-            }
-            Loss::Later => {
-                self.later.lock().unwrap().push((path.to_owned(), bytes.clone()));
-                Ok(lost())
-            }
-        }
-    }
-
-    /// What was still on its way arrives.
-    fn arrive(&self) {
-        for (path, bytes) in self.later.lock().unwrap().drain(..) {
-            let _ = self.inner.create_once(&path, &bytes).unwrap();
-        }
-    }
-}
-
-impl Store for Lossy {
-    fn place(&self) -> String {
-        self.inner.place()
-    }
-    fn get(&self, path: &str) -> Result<Option<Bytes>, StoreError> {
-        self.inner.get(path)
-    }
-    fn create_once(&self, path: &str, bytes: &Bytes) -> Result<Answer, StoreError> {
-        self.answer(path, bytes, || self.inner.create_once(path, bytes))
-    }
-    fn replace_once(&self, path: &str, expected: Option<&Bytes>, bytes: &Bytes) -> Result<Answer, StoreError> {
-        self.answer(path, bytes, || self.inner.replace_once(path, expected, bytes))
-    }
-    fn delete(&self, path: &str) -> Result<bool, StoreError> {
-        self.inner.delete(path)
-    }
-    fn delete_if(&self, path: &str, expected: &Bytes) -> Result<crate::store::Delete, StoreError> {
-        self.inner.delete_if(path, expected)
-    }
-    fn list(&self, folder: &str) -> Result<Listing, StoreError> {
-        self.inner.list(folder)
-    }
-    fn now(&self) -> Result<Instant, StoreError> {
-        self.inner.now()
-    }
-    fn persist(&self, path: &str) -> Result<(), StoreError> {
-        self.inner.persist(path)
-    }
-    fn prepare(&self) -> Result<(), StoreError> {
-        self.inner.prepare()
-    }
-    fn lock(&self) -> Result<Guard, LockError> {
-        self.inner.lock()
-    }
-}
-
-#[test]
-fn a_lost_answer_to_any_write_of_a_version_is_settled_or_found_by_the_next_run() {
-    let mut errors = BTreeSet::new();
-    for loss in [Loss::Done, Loss::DoneAndLost, Loss::NotDone, Loss::Later] {
-        // The leaf, the root, CURRENT.
-        for at in 0..3 {
-            let store = catalog(false);
-            let operation = seal(store.as_ref(), &manifest("p", 1, None), None);
-            let lossy = Lossy::new(Arc::clone(&store), at, loss);
-            let outcome = Writer::open(lossy.clone()).unwrap().commit(&operation, &by("run-1"));
-            assert!(lossy.writes.load(Ordering::SeqCst) > at, "write {at} was not reached");
-            match (&outcome, loss) {
-                (Ok(committed), Loss::Done | Loss::DoneAndLost) => {
-                    assert_eq!((committed.seq.get(), committed.already), (2, false), "{loss:?} at {at}");
-                }
-                (Err(error), Loss::NotDone | Loss::Later) => {
-                    assert_eq!(error.disposition(), Disposition::Retry);
-                    errors.insert(error.code());
-                }
-                (outcome, Loss::Done | Loss::DoneAndLost | Loss::NotDone | Loss::Later | Loss::Rival) => {
-                    panic!("{loss:?} at {at}: {outcome:?}")
-                }
-            }
-            lossy.arrive();
-            let again = Writer::open(Arc::clone(&store)).unwrap().commit(&operation, &by("run-1")).unwrap();
-            assert_eq!((again.seq.get(), again.state), (2, Some(Mark::Live)), "{loss:?} at {at}");
-            assert_eq!(verified_runs(&store), ["run-1", ""], "{loss:?} at {at}");
-            assert_eq!(current(store.as_ref()).unwrap().seq.get(), 2);
-        }
-    }
-    assert_eq!(errors, BTreeSet::from(["store.unsettled"]));
-}
-
 /// Commits edition 1 while `rival` writes just before the root.
 fn commit_against(
     rival: impl FnOnce(&dyn Store) + Send + 'static,
 ) -> (Arc<dyn Store>, Result<Committed, InventoryError>) {
     let store = catalog(false);
     let operation = seal(store.as_ref(), &manifest("p", 1, None), None);
-    let lossy = Lossy::new(Arc::clone(&store), 1, Loss::Rival);
-    *lossy.rival.lock().unwrap() = Some(Box::new(rival));
-    let outcome = Writer::open(lossy.clone()).unwrap().commit(&operation, &by("run-1"));
-    assert!(lossy.rival.lock().unwrap().is_none(), "the rival never wrote");
+    let sim = Simulated::new(Arc::clone(&store));
+    sim.at(On::Root, 0, Act::Before(Box::new(|store| rival(store.as_ref()))));
+    let outcome = Writer::open(sim.client(0)).unwrap().commit(&operation, &by("run-1"));
+    assert!(sim.is_played(), "the rival never wrote");
     (store, outcome)
 }
 
+/// Writes the next version as another program does.
 fn next_root(store: &dyn Store, edit: impl FnOnce(&mut Root)) {
-    let base = store.get(&layout::root(Seq::FIRST)).unwrap().unwrap();
+    let mut seq = Seq::FIRST;
+    while store.get(&layout::root(seq.next())).unwrap().is_some() {
+        seq = seq.next();
+    }
+    let base = store.get(&layout::root(seq)).unwrap().unwrap();
     let mut root = Root::decode(&base).unwrap();
-    root.seq = Seq::FIRST.next();
-    root.previous_inventory = Some(Seq::FIRST);
+    (root.seq, root.previous_inventory) = (seq.next(), Some(seq));
     root.previous_root_sha256 = Some(Some(Sha256Hex::of(&base)));
     edit(&mut root);
     store.create(&layout::root(root.seq), &Bytes::from(root.encode().unwrap())).unwrap();
-}
-
-#[test]
-fn a_record_that_lost_to_an_embargo_does_not_go_live() {
-    let (store, outcome) = commit_against(|store| next_root(store, |root| root.embargo = true));
-    let committed = outcome.unwrap();
-    assert_eq!((committed.seq.get(), committed.state), (3, Some(Mark::Embargoed)));
-    assert_eq!(verified_runs(&store), ["run-1", "", ""]);
-    assert_eq!(LiveInventory::open(fetch_from(store)).unwrap().editions().unwrap(), []);
 }
 
 #[test]
@@ -511,65 +322,16 @@ fn a_record_that_lost_to_a_damaged_root_is_refused() {
 #[test]
 fn a_record_that_lost_every_race_says_so() {
     // Somebody takes the name each time, so that it is there when the root is to be created.
-    struct Always(Arc<dyn Store>);
-    impl Store for Always {
-        fn place(&self) -> String {
-            self.0.place()
-        }
-        fn get(&self, path: &str) -> Result<Option<Bytes>, StoreError> {
-            self.0.get(path)
-        }
-        fn create_once(&self, path: &str, bytes: &Bytes) -> Result<Answer, StoreError> {
-            if let Some(seq) = layout::seq_of_root(path) {
-                let base = self.0.get(&layout::root(seq.before().unwrap())).unwrap().unwrap();
-                let mut root = Root::decode(&base).unwrap();
-                (root.seq, root.previous_inventory) = (seq, seq.before());
-                root.previous_root_sha256 = Some(Some(Sha256Hex::of(&base)));
-                self.0.create(path, &Bytes::from(root.encode().unwrap())).unwrap();
-            }
-            self.0.create_once(path, bytes)
-        }
-        fn replace_once(&self, path: &str, expected: Option<&Bytes>, bytes: &Bytes) -> Result<Answer, StoreError> {
-            self.0.replace_once(path, expected, bytes)
-        }
-        fn delete(&self, path: &str) -> Result<bool, StoreError> {
-            self.0.delete(path)
-        }
-        fn delete_if(&self, path: &str, expected: &Bytes) -> Result<crate::store::Delete, StoreError> {
-            self.0.delete_if(path, expected)
-        }
-        fn list(&self, folder: &str) -> Result<Listing, StoreError> {
-            self.0.list(folder)
-        }
-        fn now(&self) -> Result<Instant, StoreError> {
-            self.0.now()
-        }
-        fn persist(&self, path: &str) -> Result<(), StoreError> {
-            self.0.persist(path)
-        }
-        fn prepare(&self) -> Result<(), StoreError> {
-            self.0.prepare()
-        }
-        fn lock(&self) -> Result<Guard, LockError> {
-            self.0.lock()
-        }
+    let store = catalog(false);
+    let operation = seal(store.as_ref(), &manifest("p", 1, None), None);
+    let sim = Simulated::new(Arc::clone(&store));
+    for n in 0..64 {
+        sim.at(On::Root, n, Act::Before(Box::new(|store| next_root(store.as_ref(), |_| {}))));
     }
-    let store = catalog(false);
-    let operation = seal(store.as_ref(), &manifest("p", 1, None), None);
-    let error = Writer::open(Arc::new(Always(store))).unwrap().commit(&operation, &by("run-1")).unwrap_err();
+    let error = Writer::open(sim.client(0)).unwrap().commit(&operation, &by("run-1")).unwrap_err();
     assert_eq!((error.code(), error.disposition()), ("catalog.contended", Disposition::Retry));
-}
-
-#[test]
-fn an_own_root_that_arrives_after_a_rerun_loses_the_race_and_changes_nothing() {
-    let store = catalog(false);
-    let operation = seal(store.as_ref(), &manifest("p", 1, None), None);
-    let lossy = Lossy::new(Arc::clone(&store), 1, Loss::Later);
-    Writer::open(lossy.clone()).unwrap().commit(&operation, &by("run-1")).unwrap_err();
-    let again = Writer::open(Arc::clone(&store)).unwrap().commit(&operation, &by("run-1")).unwrap();
-    lossy.arrive();
-    assert_eq!(full(&store).head().root_sha256, again.root_sha256);
-    assert_eq!(verified_runs(&store), ["run-1", ""]);
+    assert!(sim.is_played());
+    assert_eq!(full(&store).head().seq().get(), 65);
 }
 
 #[test]

@@ -329,62 +329,6 @@ fn a_hint_far_ahead_starts_no_endless_walk() {
 }
 
 #[test]
-fn current_moves_forward_only() {
-    let store = versions(5);
-    let before = current(store.as_ref()).unwrap();
-    let third = full(&store).version(seq(3)).unwrap().unwrap();
-    advance_current(store.as_ref(), &third).unwrap();
-    assert_eq!(current(store.as_ref()).unwrap(), before);
-    // A newer one that is not there, or not as the hint says, holds nobody back.
-    for (n, sha256) in [(9, before.root_sha256), (5, Sha256Hex::of(b"x"))] {
-        hint(store.as_ref(), n, &sha256, 0);
-        advance_current(store.as_ref(), &third).unwrap();
-        assert_eq!(current(store.as_ref()).unwrap(), third.current());
-    }
-}
-
-#[test]
-fn a_reader_never_goes_back_within_an_epoch() {
-    let store = versions(5);
-    let mut inventory = full(&store);
-    let third = Sha256Hex::of(&store.get(&layout::root(seq(3))).unwrap().unwrap());
-    for n in [4, 5] {
-        store.delete(&layout::root(seq(n))).unwrap();
-    }
-    hint(store.as_ref(), 3, &third, 0);
-    assert!(!inventory.refresh().unwrap());
-    assert_eq!(inventory.head().seq(), seq(5));
-    // Without a hint as well.
-    store.delete(layout::CURRENT).unwrap();
-    assert!(!inventory.refresh().unwrap());
-    assert_eq!(inventory.head().seq(), seq(5));
-    assert_eq!(full(&store).head().seq(), seq(3), "a new reader knows no better");
-
-    // Another epoch resets the floor.
-    epoch(store.as_ref(), 1);
-    let restored = rewrite(store.as_ref(), 3, |root| root.restore_epoch = 1);
-    hint(store.as_ref(), 3, &restored, 1);
-    assert!(inventory.refresh().unwrap());
-    assert_eq!(inventory.head().seq(), seq(3));
-    // And an older epoch does not.
-    hint(store.as_ref(), 2, &Sha256Hex::of(b"x"), 0);
-    assert!(!inventory.refresh().unwrap());
-    assert!(alerts(&inventory).contains("CURRENT is of restore epoch 0, before 1"), "{}", alerts(&inventory));
-}
-
-#[test]
-fn a_held_version_that_expired_is_dropped() {
-    let store = versions(5);
-    let mut inventory = full(&store);
-    opt_in(store.as_ref(), 0, Some(5));
-    store.delete(layout::CURRENT).unwrap();
-    assert_eq!(inventory.refresh().unwrap_err().code(), "catalog.no_version");
-    assert_eq!(inventory.head().seq(), seq(5), "on an error the last version stays");
-    opt_in(store.as_ref(), 0, Some(4));
-    assert!(!inventory.refresh().unwrap());
-}
-
-#[test]
 fn a_writer_builds_on_a_valid_head_only() {
     for damage in ["", "{}", "half"] {
         let store = versions(3);
@@ -407,41 +351,4 @@ fn a_writer_builds_on_a_valid_head_only() {
         let error = full(&store).version(seq(2)).unwrap_err();
         assert_eq!(error.code(), "catalog.version_invalid");
     }
-}
-
-#[test]
-fn a_head_from_the_future_is_refused_by_its_time() {
-    let store = versions(2);
-    let ahead = rewrite(store.as_ref(), 2, |root| root.created_at = root.created_at.plus_ms(301_000));
-    hint(store.as_ref(), 2, &ahead, 0);
-    let writer = Writer::open(Arc::clone(&store)).unwrap();
-    let error = writer.commit(&describe(9), &by("run-9")).unwrap_err();
-    assert_eq!((error.code(), error.disposition()), ("catalog.clock_behind", Disposition::Operator));
-    assert!(error.to_string().contains(&root(store.as_ref(), 2).created_at.to_string()), "{error}");
-}
-
-#[test]
-fn a_reload_reads_the_changed_leaves_and_nothing_else() {
-    let store = catalog(false);
-    let writer = Writer::open(Arc::clone(&store)).unwrap();
-    for (n, name) in (1..).zip(["a", "b", "c"]) {
-        writer.commit(&seal(store.as_ref(), &manifest(name, n, None), None), &by("")).unwrap();
-    }
-    let fetched = Arc::new(std::sync::Mutex::new(Vec::new()));
-    let counting = {
-        let (store, fetched) = (Arc::clone(&store), Arc::clone(&fetched));
-        Box::new(move |path: &str| {
-            fetched.lock().unwrap().push(path.to_owned());
-            store.get(path)
-        })
-    };
-    let mut live = LiveInventory::open(counting).unwrap();
-    assert_eq!(live.editions().unwrap().len(), 3);
-    fetched.lock().unwrap().clear();
-    writer.commit(&seal(store.as_ref(), &manifest("b", 9, Some(2)), None), &by("")).unwrap();
-    assert!(live.refresh().unwrap());
-    assert_eq!(live.editions().unwrap().len(), 3);
-    let leaf = layout::leaf(full(&store).head().root.leaf_sha256(&product("b")).unwrap());
-    let expected = [layout::CURRENT.to_owned(), layout::root(seq(5)), layout::root(seq(6)), leaf];
-    assert_eq!(*fetched.lock().unwrap(), expected);
 }

@@ -20,11 +20,19 @@ enum There {
     Unreadable(String),
 }
 
-/// Looks at each file once, though every edition after the one that made it lists it too.
+/// Which files are looked at, and how.
+pub(super) struct FilesAsked<'a> {
+    /// The catalog's folder.
+    pub(super) folder: &'a Path,
+    /// Whether they are hashed.
+    pub(super) full: bool,
+    /// The subjects to which the look is limited.
+    pub(super) only: Option<BTreeSet<String>>,
+}
+
+/// Looks at each file of a product once, though every edition after the one that made it lists it too.
 pub(super) struct Files<'a> {
-    folder: &'a Path,
-    full: bool,
-    only: Option<BTreeSet<String>>,
+    asked: &'a FilesAsked<'a>,
     there: HashMap<String, There>,
     hashed: HashMap<String, Result<Sha256Hex, String>>,
     told: HashSet<(String, u64, Sha256Hex)>,
@@ -33,11 +41,9 @@ pub(super) struct Files<'a> {
 }
 
 impl<'a> Files<'a> {
-    pub(super) fn new(folder: &'a Path, full: bool, only: Option<BTreeSet<String>>) -> Self {
+    pub(super) fn new(asked: &'a FilesAsked<'a>) -> Self {
         Self {
-            folder,
-            full,
-            only,
+            asked,
             there: HashMap::new(),
             hashed: HashMap::new(),
             told: HashSet::new(),
@@ -56,7 +62,7 @@ impl<'a> Files<'a> {
                 Root::Edition => layout::edition(product, &manifest.edition_id),
             };
             let subject = format!("{folder}/{}", file.path);
-            let is_asked = self.only.as_ref().is_none_or(|only| only.contains(&subject));
+            let is_asked = self.asked.only.as_ref().is_none_or(|only| only.contains(&subject));
             // The same of the same file, listed once more.
             let is_new = || (subject.clone(), file.size_bytes, file.digests.sha256.clone());
             if is_asked && self.told.insert(is_new()) {
@@ -74,7 +80,7 @@ impl<'a> Files<'a> {
             Some(there) => there.clone(),
             None => {
                 self.looked_at += 1;
-                let there = look(&self.folder.join(&subject));
+                let there = look(&self.asked.folder.join(&subject));
                 self.there.insert(subject.clone(), there.clone());
                 there
             }
@@ -87,7 +93,7 @@ impl<'a> Files<'a> {
             There::File { size_bytes } if size_bytes != file.size_bytes => {
                 return finding("file.size", size(size_bytes), size(file.size_bytes));
             }
-            There::File { .. } if !self.full => return None,
+            There::File { .. } if !self.asked.full => return None,
             There::File { .. } => {}
         }
         let expected = &file.digests.sha256;
@@ -102,7 +108,7 @@ impl<'a> Files<'a> {
         if let Some(known) = self.hashed.get(subject) {
             return known.clone();
         }
-        let found = digest_file(&self.folder.join(subject)).map_err(|error| error.to_string()).map(|found| {
+        let found = digest_file(&self.asked.folder.join(subject)).map_err(|error| error.to_string()).map(|found| {
             self.hashed_bytes += found.size_bytes;
             found.digests.sha256
         });
@@ -113,7 +119,7 @@ impl<'a> Files<'a> {
 
 /// What is wrong with the files of one edition under the catalog's `folder`, a sentence each; every one is hashed.
 pub(in crate::inventory) fn check_files(folder: &Path, product: &ProductId, manifest: &Manifest) -> Vec<String> {
-    let findings = Files::new(folder, true, None).of(product, manifest);
+    let findings = Files::new(&FilesAsked { folder, full: true, only: None }).of(product, manifest);
     let sentence = |it: Finding| format!("{}: found {}, expected {}", it.subject, it.found, it.expected);
     findings.into_iter().map(sentence).collect()
 }

@@ -116,7 +116,7 @@ impl Writer {
     }
 
     fn older_leaf(&self, product: &ProductId, sha256: &Sha256Hex) -> Result<Option<Arc<Leaf>>, InventoryError> {
-        match self.leaves.leaf(&|path| self.store.get(path), product, sha256) {
+        match self.leaves.one(&|path| self.store.get(path), product, sha256) {
             Ok(leaf) => Ok(Some(leaf)),
             Err(InventoryError::Leaf { .. }) => Ok(None),
             Err(error) => Err(error),

@@ -178,8 +178,8 @@ impl RecoveryRefusal {
                 format!("restore version {seq} from a backup (catalog §10.3); then check: jobctl verify")
             }
             Self::StillReadable { .. } => {
-                "see what is wrong (jobctl verify); a damaged head is mended by jobctl run repair-head, a wrong version \
-                 by jobctl run correct"
+                "see what is wrong (jobctl verify); a damaged head is mended by jobctl run repair-head --seq N, a wrong \
+                 version by jobctl run correct --to N"
                     .to_owned()
             }
             Self::Remains { .. } => {
@@ -189,7 +189,8 @@ impl RecoveryRefusal {
             }
             Self::HistoryLost { through } => format!(
                 "restore inventory/ from a backup (catalog §10.3); only if nothing was ever rolled back, withdrawn or \
-                 retired: jobctl run rebuild-inventory --lost-through {}",
+                 retired: jobctl run rebuild-inventory --lost-through {} --embargo on (off where nothing waited for a \
+                 release)",
                 through.map_or(0, Seq::get)
             ),
             Self::RolledBack { .. } => "restore inventory/ from a backup (catalog §10.3)".to_owned(),

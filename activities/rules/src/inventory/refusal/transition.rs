@@ -282,7 +282,7 @@ pub enum TransitionRefusal {
     },
     /// A product that would become final while another content waits (*catalog* §6.5 item 5).
     #[error(
-        "catalog §6.5 item 5: {product} would become final while {} is embargoed; expected no edition that waits",
+        "catalog §6.5 item 5: {product} would become final while it has embargoed {}; expected no edition that waits",
         ids(embargoed)
     )]
     FinalWhilePending {

@@ -319,6 +319,7 @@ fn a_decision_asks_for_what_it_needs_and_for_no_more() {
     assert_eq!((asked(&back).manifests, asked(&back).records), (one("q", 2), one("q", 2)));
     assert_eq!(cancel("p", 3).leaves_needed(), LeavesNeeded::Of(BTreeSet::from([product("p")])));
     assert_eq!(Operation::Embargo(true).leaves_needed(), LeavesNeeded::None);
+    assert_eq!(DUE.leaves_needed(), LeavesNeeded::WithEmbargoed);
 }
 
 #[test]
