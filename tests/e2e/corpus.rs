@@ -37,7 +37,7 @@ fn history(path: &Path) -> Value {
 }
 
 /// The workflows beside publish.
-const OTHERS: [(&str, u32); 13] = [
+const OTHERS: [(&str, u32); 14] = [
     (workflows::correct::NAME, workflows::correct::VERSION),
     (workflows::describe::NAME, workflows::describe::VERSION),
     (workflows::discard::NAME, workflows::discard::VERSION),

@@ -190,4 +190,12 @@ fn a_fold_under_embargo_waits_for_its_release() {
     std::fs::write(env.path("mended.json"), anything.to_string()).unwrap();
     // What is embargoed is not live, and only what is live is folded.
     env.jobctl(FOLD.iter().chain(&["--reason", "r"])).exits(3).says(&["catalog.nothing_live"]);
+    env.jobctl(["run", "release", "--product", PRODUCT]).exits(0);
+    let words = ["--release-at", "2099-12-04T13:30:00Z", "--reason", "r", "--json"];
+    let ran = env.jobctl(FOLD.iter().chain(&words)).exits(0).json();
+    assert_eq!(ran["output"]["state"], "embargoed");
+    let products = env.json(["inventory", "products"]);
+    assert_eq!(products["embargoed"][0]["edition_id"], ran["output"]["edition_id"]);
+    assert_eq!(products["embargoed"][0]["release_at"], "2099-12-04T13:30:00.000000Z");
+    assert_eq!(products["products"][0]["heads"][0]["edition_id"], ran["output"]["previous"]);
 }
