@@ -191,7 +191,7 @@ fn a_fold_keeps_what_the_folded_edition_says_of_its_making() {
         previous: None,
         producer: Some(Producer { name: "statcatlib".to_owned(), version: "0.12.0".to_owned() }),
         is_final: false,
-        tiers: &[TierRule { prefix: "notes".to_owned(), tier: Tier::Required }],
+        tiers: &[TierRule { prefix: "tables.ducklake".to_owned(), tier: Tier::Lazy }],
         producer_fields: section("the producer"),
         extensions: [("statcat".to_owned(), section("a package"))].into(),
         provenance: Some(Provenance {
@@ -228,7 +228,7 @@ fn a_fold_keeps_what_the_folded_edition_says_of_its_making() {
         manifest.files_of(Root::Edition).map(|file| (file.path.clone(), file.tier)).collect()
     };
     assert_eq!(tiers(&new), tiers(&old));
-    assert!(tiers(&new).contains(&("notes".to_owned(), Tier::Required)));
+    assert!(tiers(&new).contains(&("tables.ducklake".to_owned(), Tier::Lazy)));
     // The section of this program is that of the new edition.
     assert_eq!(new.jobctl().unwrap().fingerprints, old.jobctl().unwrap().fingerprints);
     assert_eq!(world.findings(2, Profile::Publish), [""; 0]);
