@@ -141,15 +141,6 @@ impl Writer {
         Err(InventoryError::Contended { races: MAX_RACES, seq: last })
     }
 
-    /// What [`Writer::commit`] would decide now. Nothing is written and no lock is taken.
-    #[cfg(test)]
-    pub(super) fn forecast(&self, operation: &Operation, by: &By) -> Result<Decision, InventoryError> {
-        let ground = self.ground()?;
-        let head = self.head()?;
-        ground.admit(&head.root)?;
-        self.decide(&ground, &head, operation, by)
-    }
-
     /// Brings `CURRENT` up to the newest version, as a release does when it starts (*catalog* §6.6).
     ///
     /// # Errors

@@ -16,7 +16,7 @@ use engine_rules::failure::{ActivityError as _, Disposition};
 use super::world::{
     Edition, Failure, Held, Place, World, alerts, by, data, describe, differs, equal, holds, some, structure,
 };
-use crate::inventory::{Committed, FullInventory, InventoryError};
+use crate::inventory::{Committed, FullInventory, InventoryError, Writer};
 use crate::store::simulated::{Chance, Job, Odds, Simulated};
 
 /// How often a writer asks again before it leaves an operation unknown.
@@ -83,8 +83,17 @@ pub fn simulate(place: &Place, seed: u64) -> Result<Tally, Failure> {
     let jobs = (0..writers).map(|client| -> Job<'_, Result<Diary, Failure>> {
         let (world, sim, newest_current, chance) = (&world, &sim, &newest_current, Chance::new(chance.next_u64()));
         Box::new(move |store| {
-            Actor { client, world, sim, through: world.through(store), chance, sealed: BTreeMap::new(), newest_current }
-                .act()
+            Actor {
+                client,
+                world,
+                sim,
+                through: world.through(store),
+                chance,
+                writer: None,
+                sealed: BTreeMap::new(),
+                newest_current,
+            }
+            .act()
         })
     });
     let diaries: Result<Vec<Diary>, Failure> = sim.race(turns, jobs.collect()).into_iter().collect();
@@ -102,6 +111,8 @@ struct Actor<'a> {
     sim: &'a Arc<Simulated>,
     through: World,
     chance: Chance,
+    /// The writer of its process.
+    writer: Option<Writer>,
     /// What this writer sealed.
     sealed: BTreeMap<EditionId, Edition>,
     /// The newest version that anybody saw `CURRENT` name.
@@ -154,7 +165,19 @@ impl Actor<'_> {
         while attempts < ATTEMPTS && matches!(told, Told::Unknown) {
             attempts += 1;
             self.sim.revive(self.client);
-            match self.through.writer().and_then(|writer| Ok(writer.commit(&operation, &by)?)) {
+            let writer = match self.writer.take() {
+                Some(writer) => Ok(writer),
+                None => self.through.writer(),
+            };
+            let outcome = writer.and_then(|writer| {
+                let outcome = writer.commit(&operation, &by);
+                // One that failed is a process that ended, or not: both are tried.
+                if outcome.is_ok() || self.chance.happens(500) {
+                    self.writer = Some(writer);
+                }
+                Ok(outcome?)
+            });
+            match outcome {
                 Ok(committed) => told = Told::Done(Box::new(committed)),
                 Err(Failure::Inventory(error)) => match (error.disposition(), &error) {
                     (_, InventoryError::Refused(refusal)) => told = Told::Refused(refusal.code()),

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, OnceLock, mpsc};
 
 use bytes::Bytes;
 use catalog_rules::ids::{BadId, CatalogId, EditionId, ProductId, Sha256Hex};
@@ -183,6 +183,8 @@ impl Deref for Place {
 pub(super) struct World {
     pub(super) store: Arc<dyn Store>,
     cache: Option<PathBuf>,
+    /// A writer with a cache is kept, as a process keeps it, so that it meets heads that others wrote.
+    kept: OnceLock<Writer>,
     minted_ms: u64,
     runs: Arc<AtomicU64>,
 }
@@ -192,7 +194,7 @@ impl World {
     pub(super) fn open(place: &Place) -> Result<Self, Failure> {
         let Place { store, cache } = place.clone();
         let minted_ms = u64::try_from(store.now()?.as_ms()).unwrap_or_default();
-        Ok(Self { store, cache, minted_ms, runs: Arc::default() })
+        Ok(Self { store, cache, kept: OnceLock::new(), minted_ms, runs: Arc::default() })
     }
 
     /// A new catalog in an empty store.
@@ -206,7 +208,8 @@ impl World {
 
     /// The same catalog through another store, such as one that fails.
     pub(super) fn through(&self, store: Arc<dyn Store>) -> Self {
-        Self { store, cache: self.cache.clone(), minted_ms: self.minted_ms, runs: Arc::clone(&self.runs) }
+        let (cache, runs) = (self.cache.clone(), Arc::clone(&self.runs));
+        Self { store, cache, kept: OnceLock::new(), minted_ms: self.minted_ms, runs }
     }
 
     fn id(&self, n: u64) -> String {
@@ -304,7 +307,17 @@ impl World {
 
     /// Commits as a run of its own.
     pub(super) fn commit(&self, operation: &Operation) -> Result<Committed, Failure> {
-        Ok(self.writer()?.commit(operation, &self.run())?)
+        if self.cache.is_none() {
+            return Ok(self.writer()?.commit(operation, &self.run())?);
+        }
+        let kept = match self.kept.get() {
+            Some(kept) => kept,
+            None => {
+                let writer = self.writer()?;
+                self.kept.get_or_init(|| writer)
+            }
+        };
+        Ok(kept.commit(operation, &self.run())?)
     }
 
     /// Seals and records an edition.
