@@ -3,6 +3,7 @@
 mod edition;
 mod inventory;
 mod operations;
+mod overlay;
 mod recovery;
 mod run;
 mod runs;
@@ -16,6 +17,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use edition::{At, Edition, EditionRef, Tier};
 pub use inventory::{Inventory, InventoryAt};
 pub use operations::{How, LifecycleName};
+pub use overlay::{Fold, Overlay, OverlayToken};
 pub use recovery::Recovery;
 pub use run::{Publish, Run, RunWords};
 pub use runs::{Runs, RunsImport, RunsList, RunsPurge, RunsReplay};
@@ -80,6 +82,9 @@ pub enum Command {
     /// SDMX messages: what a file holds, and what is wrong with it
     #[command(subcommand)]
     Sdmx(Sdmx),
+    /// Overlays: whether they are valid, their digests, the effective token of a server that applies them
+    #[command(subcommand)]
+    Overlay(Overlay),
     /// Print the completions for a shell
     Completions {
         /// The shell

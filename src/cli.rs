@@ -3,9 +3,11 @@
 mod cancelled;
 mod detach;
 mod edition;
+mod fold;
 mod init;
 mod inventory;
 mod operation;
+mod overlay;
 mod publish;
 mod reason;
 pub mod recovery;
@@ -42,6 +44,7 @@ pub async fn run(cli: Cli, out: Output) -> Result<Exit, Ended> {
     match cli.command {
         Command::Init(args) => init::init(&world()?, out, &args),
         Command::Run(Run::Publish(args)) => publish::publish(&world()?, out, args).await,
+        Command::Run(Run::Fold(args)) => fold::fold(&world()?, out, args).await,
         Command::Run(Run::Recovery(args)) => recovery::recovery(&world()?, out, args).await,
         Command::Run(run) => operation::operation(&world()?, out, run).await,
         Command::Runs(args) => runs::runs(&world()?, out, args).await,
@@ -51,6 +54,7 @@ pub async fn run(cli: Cli, out: Output) -> Result<Exit, Ended> {
         Command::Verify(args) => verify::verify(&world()?, out, &args),
         Command::Edition(args) => edition::edition(&world()?, out, args).await,
         Command::Sdmx(args) => sdmx::sdmx(out, &args),
+        Command::Overlay(args) => overlay::overlay(world, out, args),
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "jobctl", &mut text);

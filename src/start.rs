@@ -1,5 +1,6 @@
 //! The one place that makes a run out of the words of `jobctl run …`: for a person who waits for it, and for a schedule.
 
+mod fold;
 mod operations;
 
 use std::collections::BTreeMap;
@@ -17,6 +18,7 @@ use crate::args::{Publish, Run};
 use crate::cli::when;
 use crate::exit::Ended;
 
+pub use fold::fold_run;
 pub use operations::{Asked, asked, command, how, how_mut, needs_reason, operation_run};
 
 /// Who asks for a run, and from where.
@@ -50,6 +52,7 @@ pub fn start_run(run: &Run, origin: &Origin<'_>) -> Result<StartRun, Ended> {
             let key_policy = if args.wait { KeyPolicy::Queue } else { start.key_policy };
             Ok(StartRun { key_policy, ..start })
         }
+        Run::Fold(args) => fold_run(args, origin),
         operation => operation_run(operation, origin),
     }
 }
@@ -114,21 +117,23 @@ pub fn codr<P: AsRef<Path>>(files: &[P], metadata: &[P], folder: &Path) -> Resul
         ))
         .with_hint("give one --source per language"));
     }
-    let absolute = |path: &P| {
-        let path = path.as_ref();
-        let path = std::path::absolute(folder.join(path))
-            .map_err(|error| Ended::usage(format!("{}: {error}", path.display())))?;
-        path.to_str().map(str::to_owned).ok_or_else(|| {
-            Ended::usage(format!(
-                "the path {} is not UTF-8, and a run can record only text; expected a path in UTF-8",
-                path.display()
-            ))
-            .with_hint("rename the file, or give a symbolic link to it")
-        })
-    };
+    let absolute = |path: &P| absolute(path.as_ref(), folder);
     Ok(SourceInput::Codr {
         files: files.iter().map(absolute).collect::<Result<_, _>>()?,
         metadata: metadata.iter().map(absolute).collect::<Result<_, _>>()?,
+    })
+}
+
+/// A path as a run records it.
+fn absolute(path: &Path, folder: &Path) -> Result<String, Ended> {
+    let path =
+        std::path::absolute(folder.join(path)).map_err(|error| Ended::usage(format!("{}: {error}", path.display())))?;
+    path.to_str().map(str::to_owned).ok_or_else(|| {
+        Ended::usage(format!(
+            "the path {} is not UTF-8, and a run can record only text; expected a path in UTF-8",
+            path.display()
+        ))
+        .with_hint("rename the file, or give a symbolic link to it")
     })
 }
 

@@ -4,6 +4,7 @@ mod operation;
 
 use std::time::Duration;
 
+use catalog_rules::contracts::fold::{FoldStepOutput, ResolveOverlaysOutput};
 use catalog_rules::contracts::publish::{
     BuildOutput, CheckOutput, OpenOutput, RecordOutput, ResolveSourceOutput, SealOutput,
 };
@@ -140,6 +141,20 @@ pub fn summary(step: &str, output: &Value) -> String {
                 size(it.new_bytes)
             )
         }),
+        "resolve_overlays" => read::<ResolveOverlaysOutput>(output).map(|it| {
+            let names: Vec<_> =
+                it.overlays.iter().map(|file| format!("{} {}…", file.id, &file.digest.as_str()[..8])).collect();
+            names.join(", ")
+        }),
+        "fold" => read::<FoldStepOutput>(output).map(|it| {
+            format!(
+                "{} {} changed by {} {}",
+                grouped(it.changed),
+                if it.changed == 1 { "artefact" } else { "artefacts" },
+                grouped(it.applied),
+                if it.applied == 1 { "entry" } else { "entries" },
+            )
+        }),
         "seal" => read::<SealOutput>(output).map(|it| {
             format!(
                 "{} files, {} hashed, {} carried, fingerprint {}",
@@ -173,6 +188,16 @@ pub fn findings(step: &str, output: &Value) -> Vec<String> {
         "open" => read::<OpenOutput>(output)
             .map(|it| it.repaired.into_iter().map(|r| format!("repair of {}: {}", r.edition_id, r.outcome)).collect()),
         "build" => read::<BuildOutput>(output).map(|it| it.findings),
+        "resolve_overlays" => read::<ResolveOverlaysOutput>(output).map(|it| it.findings),
+        "fold" => read::<FoldStepOutput>(output).map(|it| {
+            let mut told: Vec<String> =
+                it.untargeted.iter().map(|entry| format!("{entry} selects nothing in this edition")).collect();
+            let rest = it.without_target.saturating_sub(told.len() as u64);
+            if rest > 0 {
+                told.push(format!("and {} more select nothing", grouped(rest)));
+            }
+            told
+        }),
         _ => None,
     }
     .unwrap_or_default()
@@ -200,5 +225,21 @@ mod tests {
             "live in version 3, 01a1…889a45 superseded"
         );
         assert_eq!(summary("another", &json!({})), "");
+        let folded = json!({"changed": 1, "artefacts": [], "applied": 1_203, "without_target": 3,
+                            "untargeted": ["entries[0] of a", "texts[2] of b"]});
+        assert_eq!(summary("fold", &folded), "1 artefact changed by 1,203 entries");
+        assert_eq!(
+            findings("fold", &folded),
+            [
+                "entries[0] of a selects nothing in this edition",
+                "texts[2] of b selects nothing in this edition",
+                "and 1 more select nothing"
+            ]
+        );
+        let overlay = json!({"path": "/in/a.json", "size_bytes": 1, "sha256": "a".repeat(64), "id": "labels",
+                             "digest": "b".repeat(64)});
+        let resolved = json!({"overlays": [overlay], "findings": ["/in/a.json: x"]});
+        assert_eq!(summary("resolve_overlays", &resolved), "labels bbbbbbbb…");
+        assert_eq!(findings("resolve_overlays", &resolved), ["/in/a.json: x"]);
     }
 }

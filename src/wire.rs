@@ -11,7 +11,8 @@ use activities::publish::{self, PublishDeps};
 use activities::recovery::{self, RecoveryDeps};
 use activities::store::{LocalStore, Store};
 use catalog_rules::contracts::{
-    edition as edition_contract, inventory as inventory_contract, publish as contract, recovery as recovery_contract,
+    edition as edition_contract, fold as fold_contract, inventory as inventory_contract, publish as contract,
+    recovery as recovery_contract,
 };
 use engine::{Engine, EngineConfig, EngineContext, Registry, SystemClock};
 use engine_rules::activity::{ActivityContext, CancelToken};
@@ -135,6 +136,7 @@ impl World {
         }
         workflow!(publish);
         workflow!(discard);
+        workflow!(fold);
         workflow!(release);
         workflow!(rollback);
         workflow!(withdraw);
@@ -151,6 +153,7 @@ impl World {
         workflow!(rebuild_inventory);
         // A sealed edition is never written again: what begins at its seal or before it makes another.
         registry.mints(workflows::publish::NAME, "open", "seal");
+        registry.mints(workflows::fold::NAME, "open", "seal");
         macro_rules! activity {
             ($name:expr, $function:path) => {{
                 let deps = deps.clone();
@@ -165,6 +168,8 @@ impl World {
         activity!(contract::RECORD, publish::record);
         activity!(contract::ABANDON, publish::abandon);
         activity!(edition_contract::DISCARD, publish::discard);
+        activity!(fold_contract::RESOLVE_OVERLAYS, publish::resolve_overlays);
+        activity!(fold_contract::FOLD, publish::fold);
         let deps = Arc::new(self.inventory_deps(self.store.clone()).cached_in(self.cache()));
         macro_rules! inventory_activity {
             ($name:expr, $function:path) => {{

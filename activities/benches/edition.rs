@@ -104,6 +104,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 product_id: &product_id,
                 edition_id: &edition_id,
                 previous: previous.as_ref(),
+                producer: None,
                 is_final: false,
                 tiers: &[],
                 producer_fields: Map::new(),

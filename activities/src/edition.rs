@@ -10,6 +10,7 @@ mod copy;
 mod coverage;
 mod error;
 mod files;
+mod fold;
 mod lake;
 mod layout;
 mod list;
@@ -32,6 +33,7 @@ pub use check::{CheckName, CheckOptions, Finding, FindingDetail, Profile, Report
 pub use copy::{Copied, copy, files};
 pub use error::{ColumnFault, EditionError, UncodedValue};
 pub use files::TierRule;
+pub use fold::{FoldOrder, Folded, fold};
 pub use layout::{EditionFolder, ProductFolder};
 pub use list::{EditionState, ListedEdition, discard, list, unsealed};
 pub use reader::EditionReader;

@@ -1,4 +1,4 @@
-//! The activities of the publish workflow on a local catalog, one a file (DESIGN §3).
+//! The activities of the publish and fold workflows on a local catalog, one a file (DESIGN §3).
 //!
 //! Each is safe to repeat: it recognises its own work and takes it. Each reads what it needs of the catalog itself.
 
@@ -6,7 +6,9 @@ mod abandon;
 mod build;
 mod check;
 mod discard;
+mod fold;
 mod open;
+mod overlays;
 mod record;
 mod resolve_source;
 mod seal;
@@ -27,7 +29,9 @@ pub use abandon::{AbandonError, abandon};
 pub use build::{BuildError, build};
 pub use check::{CheckError, check};
 pub use discard::{DiscardError, discard};
+pub use fold::{FoldError, fold};
 pub use open::{OpenError, open};
+pub use overlays::{OverlaysError, read_overlay, resolve_overlays};
 pub use record::{RecordError, record};
 pub use resolve_source::{ResolveSourceError, resolve_source};
 pub use seal::{SealError, seal};

@@ -8,12 +8,15 @@ use super::operations::{
     Correct, Describe, Embargo, Reinstate, Release, Reschedule, Retire, Rollback, SetLifecycle, Supersede,
     SupersedeSchema, Withdraw,
 };
+use super::overlay::Fold;
 use super::recovery::Recovery;
 
 #[derive(Debug, Subcommand)]
 pub enum Run {
     /// Build, seal, check and record an edition of a product
     Publish(Publish),
+    /// Apply overlays to the live edition for good: a new edition over the same data files
+    Fold(Fold),
     /// Make embargoed editions live: those whose time has come, or those of the products that are named
     Release(Release),
     /// Take back what is live of a product and make the edition before it live again

@@ -1,4 +1,4 @@
-//! What a cancelled publish leaves behind: its seal is taken back, so that no repair makes live what a person stopped.
+//! What a cancelled publish or fold leaves behind: its seal is taken back, so that no repair makes live what a person stopped.
 //!
 //! The narrow repair (*catalog* §6.7) cannot tell a seal that a crash interrupted from one that a person cancelled; the
 //! journal of the runs can. The workflow takes the entry back when it is told of the cancel; should that have failed, the
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use activities::edition::{EditionState, list};
 use activities::inventory::{FullInventory, fetch_from};
 use activities::publish::abandon;
-use catalog_rules::contracts::publish::{AbandonInput, OpenOutput, PublishInput};
+use catalog_rules::contracts::publish::{AbandonInput, OpenOutput};
 use catalog_rules::ids::{EditionId, ProductId};
 use catalog_rules::layout;
 use engine::{Reader, RunDetail, RunFilter, RunId};
@@ -21,6 +21,10 @@ use serde_json::{Value, json};
 use crate::exit::Ended;
 use crate::output::Output;
 use crate::wire::{World, engine_error};
+
+/// The workflows that seal an edition, each with a first step `open` that minted its id and with the product in its
+/// input.
+const SEALING: [&str; 2] = [workflows::publish::NAME, workflows::fold::NAME];
 
 /// What stands in the catalog of a publish that was cancelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,18 +109,20 @@ pub async fn take_back_all(world: &World, reader: &Reader, product_id: &ProductI
     if entries.objects.is_empty() {
         return Ok(());
     }
-    let filter = RunFilter {
-        states: vec![RunState::Cancelled],
-        workflow: Some(workflows::publish::NAME.to_owned()),
-        labels: [("product".to_owned(), product_id.to_string())].into(),
-        ..RunFilter::default()
-    };
-    for run in reader.runs(&filter).await.map_err(|error| engine_error(&error))? {
-        let detail = reader.run(run.run_id).await.map_err(|error| engine_error(&error))?;
-        if let Some((product_id, edition_id)) = edition_of(&detail)
-            && entries.objects.contains(&format!("{edition_id}.json"))
-        {
-            remove_entry(world, &product_id, &edition_id).await?;
+    for workflow in SEALING {
+        let filter = RunFilter {
+            states: vec![RunState::Cancelled],
+            workflow: Some(workflow.to_owned()),
+            labels: [("product".to_owned(), product_id.to_string())].into(),
+            ..RunFilter::default()
+        };
+        for run in reader.runs(&filter).await.map_err(|error| engine_error(&error))? {
+            let detail = reader.run(run.run_id).await.map_err(|error| engine_error(&error))?;
+            if let Some((product_id, edition_id)) = edition_of(&detail)
+                && entries.objects.contains(&format!("{edition_id}.json"))
+            {
+                remove_entry(world, &product_id, &edition_id).await?;
+            }
         }
     }
     Ok(())
@@ -134,15 +140,15 @@ pub async fn take_back_every(world: &World, reader: &Reader) -> Result<(), Ended
     Ok(())
 }
 
-/// The edition that a cancelled publish had begun.
+/// The edition that a cancelled publish or fold had begun.
 fn edition_of(detail: &RunDetail) -> Option<(ProductId, EditionId)> {
-    if detail.run.state != RunState::Cancelled || detail.run.workflow != workflows::publish::NAME {
+    if detail.run.state != RunState::Cancelled || !SEALING.contains(&detail.run.workflow.as_str()) {
         return None;
     }
-    let input: PublishInput = serde_json::from_value(detail.run.input.clone()).ok()?;
+    let product_id = detail.run.input["product_id"].as_str()?.parse().ok()?;
     let open = detail.steps.iter().find(|step| step.name == "open")?.output.clone()?;
     let open: OpenOutput = serde_json::from_value(open).ok()?;
-    Some((input.product_id, open.edition_id))
+    Some((product_id, open.edition_id))
 }
 
 async fn remove_entry(world: &World, product_id: &ProductId, edition_id: &EditionId) -> Result<(), Ended> {

@@ -46,7 +46,7 @@ pub async fn edition(world: &World, out: Output, args: Edition) -> Result<Exit, 
 }
 
 /// An edition that a person named.
-struct Found {
+pub(super) struct Found {
     product: PathBuf,
     edition_id: EditionId,
 }
@@ -56,7 +56,8 @@ impl Found {
         self.product.join(self.edition_id.as_str())
     }
 
-    fn manifest(&self) -> Result<Manifest, Ended> {
+    /// Its manifest; an edition that is not sealed is refused.
+    pub(super) fn manifest(&self) -> Result<Manifest, Ended> {
         let path = self.folder().join(MANIFEST_NAME);
         let bytes = std::fs::read(&path).map_err(|error| {
             Ended::usage(format!("edition {} is not sealed: {}: {error}", self.edition_id, path.display()))
@@ -89,7 +90,7 @@ fn editions(world: &World, product: Option<&str>) -> Result<BTreeMap<ProductId, 
 }
 
 /// The edition that `named` names: a folder, or an id, a beginning or an end of one, or both with `…` between.
-fn find(world: &World, named: &EditionRef) -> Result<Found, Ended> {
+pub(super) fn find(world: &World, named: &EditionRef) -> Result<Found, Ended> {
     let path = Path::new(&named.edition);
     if path.components().count() > 1 {
         let path = std::path::absolute(path).map_err(|error| Ended::usage(format!("{}: {error}", path.display())))?;

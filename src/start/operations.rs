@@ -44,10 +44,10 @@ pub enum Asked {
     Correct(CorrectInput),
 }
 
-/// How the operation is carried out; `None` for a publish and for a recovery.
+/// How the operation is carried out; `None` for a publish, a fold and a recovery.
 pub fn how(run: &Run) -> Option<&How> {
     match run {
-        Run::Publish(_) | Run::Recovery(_) => None,
+        Run::Publish(_) | Run::Fold(_) | Run::Recovery(_) => None,
         Run::Release(args) => Some(&args.how),
         Run::Rollback(args) => Some(&args.how),
         Run::Withdraw(args) => Some(&args.how),
@@ -66,7 +66,7 @@ pub fn how(run: &Run) -> Option<&How> {
 /// The same, to be changed.
 pub fn how_mut(run: &mut Run) -> Option<&mut How> {
     match run {
-        Run::Publish(_) | Run::Recovery(_) => None,
+        Run::Publish(_) | Run::Fold(_) | Run::Recovery(_) => None,
         Run::Release(args) => Some(&mut args.how),
         Run::Rollback(args) => Some(&mut args.how),
         Run::Withdraw(args) => Some(&mut args.how),
@@ -85,7 +85,7 @@ pub fn how_mut(run: &mut Run) -> Option<&mut How> {
 /// The operation's name, which is its command's and its workflow's; `None` for what is no operation on the Inventory.
 pub fn command(run: &Run) -> Option<&'static str> {
     match run {
-        Run::Publish(_) | Run::Recovery(_) => None,
+        Run::Publish(_) | Run::Fold(_) | Run::Recovery(_) => None,
         Run::Release(_) => Some(workflows::release::NAME),
         Run::Rollback(_) => Some(workflows::rollback::NAME),
         Run::Withdraw(_) => Some(workflows::withdraw::NAME),
@@ -107,6 +107,7 @@ pub fn needs_reason(run: &Run) -> bool {
         Run::Rollback(_) | Run::Withdraw(_) | Run::Correct(_) | Run::Recovery(_) => true,
         Run::Retire(args) => args.before_window,
         Run::Publish(_)
+        | Run::Fold(_)
         | Run::Release(_)
         | Run::Supersede(_)
         | Run::Reinstate(_)
@@ -118,7 +119,7 @@ pub fn needs_reason(run: &Run) -> bool {
     }
 }
 
-/// What the words ask for; `None` for a publish and for a recovery.
+/// What the words ask for; `None` for a publish, a fold and a recovery.
 ///
 /// # Errors
 /// Usage: an id, a time or a file that cannot be meant.
@@ -126,7 +127,7 @@ pub fn asked(run: &Run, origin: &Origin<'_>) -> Result<Option<Asked>, Ended> {
     let given = how(run).and_then(|how| how.reason.clone());
     let cause = Cause { actor: origin.actor.clone(), reason: given.unwrap_or_else(|| origin.reason.clone()) };
     Ok(Some(match run {
-        Run::Publish(_) | Run::Recovery(_) => return Ok(None),
+        Run::Publish(_) | Run::Fold(_) | Run::Recovery(_) => return Ok(None),
         Run::Release(args) => {
             one_product(&args.product, &args.edition)?;
             Asked::Release(ReleaseInput { products: ids(&args.product)?, editions: ids(&args.edition)?, cause })

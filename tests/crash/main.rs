@@ -6,6 +6,7 @@
 mod support;
 
 mod cancel;
+mod fold;
 mod kill;
 mod serve;
 mod sweep;

@@ -168,6 +168,7 @@ fn every_command_that_a_message_names_is_there_with_its_options() {
             "inventory",
             "edition",
             "sdmx",
+            "overlay",
             "serve",
             "verify",
             "completions",
@@ -180,7 +181,8 @@ fn every_command_that_a_message_names_is_there_with_its_options() {
         if words[0] == "run" && words.get(1).is_some_and(|word| WITHOUT_COMMAND.contains(&word.as_str())) {
             continue;
         }
-        let has_two = ["run", "runs", "schedules", "inventory", "edition", "sdmx"].contains(&words[0].as_str());
+        let has_two =
+            ["run", "runs", "schedules", "inventory", "edition", "sdmx", "overlay"].contains(&words[0].as_str());
         let split = words.iter().position(|word| word.starts_with("--")).unwrap_or(words.len());
         let command = words[..split.min(if has_two { 2 } else { 1 })].to_vec();
         let help = helps

@@ -17,6 +17,9 @@ use crate::support::env::Env;
 use crate::support::table::Table;
 
 const PRODUCT: &str = "99100001";
+/// An overlay that changes something in every product.
+const NOTE: &str = r#"{"format_version":"1.2","id":"note","entries":[
+  {"selector":"Dataflow","op":"set","type":"NOTE","annotation":{"text":{"en":"A note"}}}]}"#;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus")
@@ -34,11 +37,12 @@ fn history(path: &Path) -> Value {
 }
 
 /// The workflows beside publish.
-const OTHERS: [(&str, u32); 13] = [
+const OTHERS: [(&str, u32); 14] = [
     (workflows::correct::NAME, workflows::correct::VERSION),
     (workflows::describe::NAME, workflows::describe::VERSION),
     (workflows::discard::NAME, workflows::discard::VERSION),
     (workflows::embargo::NAME, workflows::embargo::VERSION),
+    (workflows::fold::NAME, workflows::fold::VERSION),
     (workflows::reinstate::NAME, workflows::reinstate::VERSION),
     (workflows::release::NAME, workflows::release::VERSION),
     (workflows::reschedule::NAME, workflows::reschedule::VERSION),
@@ -181,6 +185,9 @@ fn regenerates_the_corpus() {
     let edition = unsealed["edition_id"].as_str().unwrap().to_owned();
     env.jobctl(["edition", "discard", &edition, "--product", PRODUCT, "--reason", "half written"]).exits(0);
     keep("discard_succeeded", &newest());
+    std::fs::write(env.path("note.json"), NOTE).unwrap();
+    env.jobctl(["run", "fold", "--product", PRODUCT, "--overlay", "note.json", "--reason", "a note"]).exits(0);
+    keep("fold_succeeded", &newest());
 
     // The operations: on a product of its own, whose editions are live, embargoed and retired in turn.
     let publish = || {

@@ -7,6 +7,7 @@ pub mod correct;
 pub mod describe;
 pub mod discard;
 pub mod embargo;
+pub mod fold;
 pub mod publish;
 pub mod rebuild_inventory;
 pub mod reinstate;

@@ -2,9 +2,11 @@
 
 use catalog_rules::contracts::publish as contract;
 use catalog_rules::contracts::publish::{
-    AbandonInput, AbandonOutput, BuildInput, BuildOutput, CheckInput, CheckOutput, OpenInput, OpenOutput, PublishInput,
-    PublishOutput, RecordInput, RecordOutput, ResolveSourceInput, ResolveSourceOutput, SealInput, SealOutput,
+    AbandonInput, AbandonOutput, BuildInput, BuildOutput, Cause, CheckInput, CheckOutput, OpenInput, OpenOutput,
+    PublishInput, PublishOutput, RecordInput, RecordOutput, ResolveSourceInput, ResolveSourceOutput, SealInput,
+    SealOutput,
 };
+use catalog_rules::instant::Instant;
 use engine_rules::context::{Context, Interrupt, StepDef};
 use engine_rules::failure::Disposition;
 use engine_rules::retry::RetryPolicy;
@@ -14,7 +16,7 @@ pub const NAME: &str = "publish";
 /// Its definition version: a run goes on under the version that it began with.
 pub const VERSION: u32 = 1;
 
-const OPEN: StepDef<OpenInput, OpenOutput> = StepDef::new("open", contract::OPEN, RetryPolicy::LOCAL);
+pub(crate) const OPEN: StepDef<OpenInput, OpenOutput> = StepDef::new("open", contract::OPEN, RetryPolicy::LOCAL);
 const RESOLVE_SOURCE: StepDef<ResolveSourceInput, ResolveSourceOutput> =
     StepDef::new("resolve_source", contract::RESOLVE_SOURCE, RetryPolicy::LOCAL);
 const BUILD: StepDef<BuildInput, BuildOutput> = StepDef::new("build", contract::BUILD, RetryPolicy::LOCAL);
@@ -62,7 +64,35 @@ pub async fn publish<C: Context>(ctx: &mut C, input: PublishInput) -> Result<Pub
         edition_id: edition_id.clone(),
         previous: previous.clone(),
         lifecycle,
+        is_fold: false,
     };
+    let (sealed, recorded) = finish(ctx, sealing, cause, release_at).await?;
+
+    Ok(PublishOutput {
+        product_id,
+        edition_id,
+        previous,
+        rows: sealed.rows,
+        content_fingerprint: sealed.content_fingerprint,
+        state: recorded.state,
+        seq: recorded.seq,
+    })
+}
+
+/// Seals the edition that was built, checks it and records it: how a publish ends, and everything else that makes an
+/// edition.
+///
+/// # Errors
+/// As [`publish`], whose promises about the journal entry these are.
+pub(crate) async fn finish<C: Context>(
+    ctx: &mut C,
+    sealing: SealInput,
+    cause: Cause,
+    release_at: Option<Instant>,
+) -> Result<(SealOutput, RecordOutput), Interrupt> {
+    let (product_id, edition_id) = (sealing.product_id.clone(), sealing.edition_id.clone());
+    let abandoning =
+        AbandonInput { product_id: product_id.clone(), edition_id: edition_id.clone(), discard_unsealed: false };
     let sealed = match ctx.step(&SEAL, &sealing).await {
         Ok(sealed) => sealed,
         Err(interrupt) => return Err(take_back(ctx, &abandoning, interrupt).await),
@@ -79,27 +109,17 @@ pub async fn publish<C: Context>(ctx: &mut C, input: PublishInput) -> Result<Pub
     }
 
     let recording = RecordInput {
-        product_id: product_id.clone(),
-        edition_id: edition_id.clone(),
-        manifest_sha256: sealed.manifest_sha256,
-        lifecycle,
+        product_id,
+        edition_id,
+        manifest_sha256: sealed.manifest_sha256.clone(),
+        lifecycle: sealing.lifecycle,
         cause,
         release_at,
     };
-    let recorded = match ctx.step(&RECORD, &recording).await {
-        Ok(recorded) => recorded,
-        Err(interrupt) => return Err(take_back(ctx, &abandoning, interrupt).await),
-    };
-
-    Ok(PublishOutput {
-        product_id,
-        edition_id,
-        previous,
-        rows: sealed.rows,
-        content_fingerprint: sealed.content_fingerprint,
-        state: recorded.state,
-        seq: recorded.seq,
-    })
+    match ctx.step(&RECORD, &recording).await {
+        Ok(recorded) => Ok((sealed, recorded)),
+        Err(interrupt) => Err(take_back(ctx, &abandoning, interrupt).await),
+    }
 }
 
 /// Returns what ends the run. A refusal takes the journal entry back first, so that no repair records what was refused
@@ -107,7 +127,7 @@ pub async fn publish<C: Context>(ctx: &mut C, input: PublishInput) -> Result<Pub
 /// told of at the next `open`. So does a cancel, since a repair could not tell what a person stopped from what a crash
 /// did. A disk or a lock that gave up is no refusal: the entry stays, and the product's next publish records what was
 /// sealed, once its check and every rule pass it.
-async fn take_back<C: Context>(ctx: &mut C, abandoning: &AbandonInput, interrupt: Interrupt) -> Interrupt {
+pub(crate) async fn take_back<C: Context>(ctx: &mut C, abandoning: &AbandonInput, interrupt: Interrupt) -> Interrupt {
     match &interrupt {
         Interrupt::Cancelled => {}
         Interrupt::Suspended => return interrupt,

@@ -5,6 +5,7 @@
 //! reads head, history and clock itself (DESIGN §2.2, Sections).
 
 pub mod edition;
+pub mod fold;
 pub mod inventory;
 pub mod operations;
 pub mod publish;

@@ -10,6 +10,7 @@ pub mod instant;
 pub mod inventory;
 pub mod layout;
 pub mod manifest;
+pub mod overlay;
 pub mod sdmx;
 pub mod seal_journal;
 

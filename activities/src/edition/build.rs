@@ -105,7 +105,7 @@ pub struct BuiltTable {
 pub fn build(tools: &Tools<'_>, order: &BuildOrder<'_>) -> Result<Built, EditionError> {
     let product = ProductFolder::new(order.product_dir).map_err(io_error("find", order.product_dir))?;
     let folder = product.edition(order.edition_id);
-    refuse_unless_next(&product, order)?;
+    refuse_unless_next(&product, order.edition_id)?;
     let previous = match order.previous {
         Some(id) => Some((product.edition(id), read_manifest(&product.edition(id), order.product_id, id)?)),
         None => None,
@@ -133,17 +133,7 @@ pub fn build(tools: &Tools<'_>, order: &BuildOrder<'_>) -> Result<Built, Edition
     write_artefacts(&session, order, &artefacts, &store, &structures, previous.as_ref())?;
     crash::point("edition.build.staged");
 
-    refuse_unless_next(&product, order)?;
-    discard(tools.fs, product.path(), order.edition_id)?;
-    let create = |path: &Path| tools.fs.create_dir_all(path).map_err(io_error("create", path));
-    create(&product.data())?;
-    create(folder.path())?;
-    if let Err(refused) = refuse_unless_next(&product, order) {
-        // Another build started at the same moment: neither has written anything, and both step back.
-        discard(tools.fs, product.path(), order.edition_id)?;
-        return Err(refused);
-    }
-    crash::point("edition.build.directory_created");
+    begin(tools, &product, order.edition_id)?;
 
     let built = fill(tools, &session, order, &folder, previous.as_ref(), &store, &staged);
     if built.as_ref().is_err_and(|error| error.disposition() == Disposition::Terminal) {
@@ -151,6 +141,22 @@ pub fn build(tools: &Tools<'_>, order: &BuildOrder<'_>) -> Result<Built, Edition
         discard(tools.fs, product.path(), order.edition_id)?;
     }
     built
+}
+
+/// Creates the edition's folder, empty, in place of what an earlier attempt left of it.
+pub(super) fn begin(tools: &Tools<'_>, product: &ProductFolder, edition_id: &EditionId) -> Result<(), EditionError> {
+    refuse_unless_next(product, edition_id)?;
+    discard(tools.fs, product.path(), edition_id)?;
+    let create = |path: &Path| tools.fs.create_dir_all(path).map_err(io_error("create", path));
+    create(&product.data())?;
+    create(product.edition(edition_id).path())?;
+    if let Err(refused) = refuse_unless_next(product, edition_id) {
+        // Another build started at the same moment: neither has written anything, and both step back.
+        discard(tools.fs, product.path(), edition_id)?;
+        return Err(refused);
+    }
+    crash::point("edition.build.directory_created");
+    Ok(())
 }
 
 /// Fills the edition's folder.
@@ -176,7 +182,7 @@ fn fill(
 
 /// Refuses to build on an edition that lost a file, before the source is read: whether its bytes are those that were
 /// sealed is for a check to say.
-fn refuse_damaged(id: &EditionId, folder: &EditionFolder, manifest: &Manifest) -> Result<(), EditionError> {
+pub(super) fn refuse_damaged(id: &EditionId, folder: &EditionFolder, manifest: &Manifest) -> Result<(), EditionError> {
     let damaged = |path: &Path, found: String, expected: String| EditionError::PreviousDamaged {
         edition_id: id.clone(),
         path: path.to_owned(),
@@ -205,16 +211,15 @@ fn refuse_damaged(id: &EditionId, folder: &EditionFolder, manifest: &Manifest) -
     Ok(())
 }
 
-fn refuse_unless_next(product: &ProductFolder, order: &BuildOrder<'_>) -> Result<(), EditionError> {
-    if product.edition(order.edition_id).manifest().exists() {
-        return Err(EditionError::AlreadySealed { edition_id: order.edition_id.clone() });
+/// Refuses unless `edition_id` is the product's only unsealed edition, or is not there yet and no other is.
+pub(super) fn refuse_unless_next(product: &ProductFolder, edition_id: &EditionId) -> Result<(), EditionError> {
+    if product.edition(edition_id).manifest().exists() {
+        return Err(EditionError::AlreadySealed { edition_id: edition_id.clone() });
     }
-    match unsealed(product.path())?.into_iter().find(|id| id != order.edition_id) {
-        Some(found) => Err(EditionError::OtherUnsealed {
-            product: product.path().to_owned(),
-            found,
-            wanted: order.edition_id.clone(),
-        }),
+    match unsealed(product.path())?.into_iter().find(|id| id != edition_id) {
+        Some(found) => {
+            Err(EditionError::OtherUnsealed { product: product.path().to_owned(), found, wanted: edition_id.clone() })
+        }
         None => Ok(()),
     }
 }
@@ -327,7 +332,11 @@ fn write_rows(
 }
 
 /// Copies the previous edition's own files that it places as lazy, such as a search index (*edition* §7).
-fn carry_lazy(from: &EditionFolder, manifest: &Manifest, folder: &EditionFolder) -> Result<(), EditionError> {
+pub(super) fn carry_lazy(
+    from: &EditionFolder,
+    manifest: &Manifest,
+    folder: &EditionFolder,
+) -> Result<(), EditionError> {
     let lazy = manifest.files_of(Root::Edition).filter(|file| file.tier == Tier::Lazy);
     for file in lazy.filter(|file| !matches!(file.path.as_str(), STORE_NAME | LAKE_NAME)) {
         let (source, target) = (from.file(Root::Edition, &file.path), folder.file(Root::Edition, &file.path));

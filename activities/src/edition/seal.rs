@@ -46,6 +46,8 @@ pub struct SealOrder<'a> {
     pub edition_id: &'a EditionId,
     /// The edition that it extends, as it was given to [`build`](super::build).
     pub previous: Option<&'a EditionId>,
+    /// What built the edition, where it is not this program: a fold keeps what the folded edition says (*edition* §5.6).
+    pub producer: Option<Producer>,
     /// Whether the product is final: then each table is merged into one file, or one for each partition.
     pub is_final: bool,
     /// Where files of the edition's folder are placed, where not by default.
@@ -253,7 +255,10 @@ fn write(
         edition_id: order.edition_id.clone(),
         previous: order.previous.cloned(),
         created_at: Instant::from_ms(tools.clock.now_ms()),
-        producer: Producer { name: PRODUCER.to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() },
+        producer: order
+            .producer
+            .clone()
+            .unwrap_or_else(|| Producer { name: PRODUCER.to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() }),
         sdmxlib_version: sdmxlib_version(),
         schema_version: SCHEMA_VERSION.to_owned(),
         duckdb_version: versions.duckdb,

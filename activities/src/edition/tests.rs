@@ -1,6 +1,7 @@
 mod copies;
 mod crashes;
 mod fingerprints;
+mod fold;
 mod life;
 mod order;
 mod refusals;

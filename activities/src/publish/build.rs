@@ -182,7 +182,11 @@ pub fn build(deps: &PublishDeps, ctx: &ActivityContext, input: BuildInput) -> Re
 }
 
 /// Refuses a base that was live when the run began and is not any more (D24).
-fn still_live(deps: &PublishDeps, product_id: &ProductId, previous: Option<&EditionId>) -> Result<(), BuildError> {
+pub(super) fn still_live(
+    deps: &PublishDeps,
+    product_id: &ProductId,
+    previous: Option<&EditionId>,
+) -> Result<(), BuildError> {
     let Some(previous) = previous else { return Ok(()) };
     let inventory = FullInventory::open(fetch_from(std::sync::Arc::clone(&deps.store)))?;
     let Some(leaf) = inventory.leaf(product_id)? else { return Ok(()) };

@@ -25,6 +25,7 @@ pub fn in_full(world: &World, run: &mut Run) -> Result<(), Ended> {
         Run::Retire(args) => (args.product.iter().collect(), args.edition.iter_mut().collect()),
         Run::Reschedule(args) => (vec![&args.product], vec![&mut args.edition]),
         Run::Publish(_)
+        | Run::Fold(_)
         | Run::Recovery(_)
         | Run::SupersedeSchema(_)
         | Run::SetLifecycle(_)

@@ -186,6 +186,10 @@ pub struct SealInput {
     /// The product's lifecycle from now on; absent leaves it as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lifecycle: Option<Lifecycle>,
+    /// The edition is folded from `previous`: its manifest keeps what that one says of its producer, the producer's own
+    /// fields, other packages' sections and provenance (*edition* §5.6), and the tiers of its files.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_fold: bool,
 }
 
 /// Output of [`SEAL`].

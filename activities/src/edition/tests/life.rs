@@ -218,6 +218,7 @@ fn a_final_product_ends_in_one_file() {
         product_id: &product_id,
         edition_id: &edition_id,
         previous: Some(&previous),
+        producer: None,
         is_final: true,
         tiers: &[],
         producer_fields: serde_json::Map::new(),

@@ -136,6 +136,7 @@ impl World {
             product_id: &product_id,
             edition_id: &edition_id,
             previous: previous.as_ref(),
+            producer: None,
             is_final: false,
             tiers: &[],
             producer_fields: serde_json::Map::new(),
