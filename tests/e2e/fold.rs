@@ -32,9 +32,7 @@ fn artefacts(env: &Env, edition: &str) -> Vec<Artefact> {
 fn geography(artefacts: &[Artefact]) -> &Codelist {
     let lists = artefacts.iter().filter_map(|artefact| match artefact {
         Artefact::Codelist(list) => Some(list),
-        Artefact::AgencyScheme(_) | Artefact::ConceptScheme(_) | Artefact::DataStructure(_) | Artefact::Dataflow(_) => {
-            None
-        }
+        _ => None,
     });
     lists.max_by_key(|list| list.codes.len()).unwrap()
 }

@@ -1,6 +1,8 @@
 //! The artefacts and items that an entry can change (*edition* §5.2).
 
-use crate::sdmx::model::{Annotation, Artefact, InternationalString, Maintained};
+use crate::sdmx::model::{
+    Annotation, Artefact, Category, HierarchicalCode, InternationalString, Maintained, MetadataAttribute,
+};
 
 /// What a selector compares.
 #[derive(Debug, Clone, Copy)]
@@ -26,19 +28,15 @@ pub(super) struct Texts<'a> {
     pub description: &'a mut InternationalString,
 }
 
-/// Shows `visit` the artefact and then every item in it, in document order, until one is refused.
+/// Shows `visit` the artefact and then every item in it, in document order, until one is refused. A nested item comes
+/// before those within it.
 pub(super) fn each_target<E>(
     artefact: &mut Artefact,
     mut visit: impl FnMut(Target<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let (classes, package): (&'static [&'static str], _) = match artefact {
-        Artefact::AgencyScheme(_) => (&["AgencyScheme"], artefact.package()),
-        Artefact::Codelist(_) => (&["Codelist"], artefact.package()),
-        Artefact::ConceptScheme(_) => (&["ConceptScheme"], artefact.package()),
-        Artefact::DataStructure(_) => (&["DataStructure"], artefact.package()),
-        Artefact::Dataflow(_) => (&["Dataflow"], artefact.package()),
-    };
-    let Maintained { name, description, annotations, .. } = common_mut(artefact);
+    let package = artefact.package();
+    let classes = classes(artefact);
+    let Maintained { name, description, annotations, .. } = artefact.common_mut();
     let named = Named { classes, package, item: None };
     visit(Target { named, annotations, texts: Some(Texts { name, description }) })?;
 
@@ -63,8 +61,22 @@ pub(super) fn each_target<E>(
     }
     match artefact {
         Artefact::AgencyScheme(scheme) => items!(scheme.agencies, "base", &["Agency"]),
+        Artefact::DataProviderScheme(scheme) => items!(scheme.providers, "base", &["DataProvider"]),
+        Artefact::MetadataProviderScheme(scheme) => items!(scheme.providers, "base", &["MetadataProvider"]),
+        Artefact::DataConsumerScheme(scheme) => items!(scheme.consumers, "base", &["DataConsumer"]),
+        Artefact::OrganisationUnitScheme(scheme) => {
+            items!(scheme.organisation_units, "base", &["OrganisationUnit"]);
+        }
         Artefact::Codelist(list) => items!(list.codes, "codelist", &["Code"]),
+        Artefact::GeographicCodelist(list) => items!(list.codes, "codelist", &["GeoFeatureSetCode", "Code"]),
+        Artefact::GeoGridCodelist(list) => items!(list.codes, "codelist", &["GeoGridCode", "Code"]),
+        Artefact::ValueList(list) => items!(list.items, "codelist", &["ValueItem"]),
         Artefact::ConceptScheme(scheme) => items!(scheme.concepts, "conceptscheme", &["Concept"]),
+        Artefact::CategoryScheme(scheme) => each_category(&mut scheme.categories, None, &mut visit)?,
+        Artefact::Hierarchy(hierarchy) => each_hierarchical_code(&mut hierarchy.tree, None, &mut visit)?,
+        Artefact::MetadataStructure(structure) => {
+            each_metadata_attribute(&mut structure.attributes, None, &mut visit)?;
+        }
         Artefact::DataStructure(structure) => {
             components!(structure.dimensions, &["Dimension"]);
             components!(structure.time_dimension, &["TimeDimension"]);
@@ -73,17 +85,104 @@ pub(super) fn each_target<E>(
             components!(structure.measures, &["Measure", "PrimaryMeasure"]);
             components!(structure.groups.as_deref_mut().unwrap_or_default(), &["Group", "GroupDimensionDescriptor"]);
         }
-        Artefact::Dataflow(_) => {}
+        // What these are made of has no URN of its own.
+        Artefact::AttachmentConstraint(_)
+        | Artefact::Categorisation(_)
+        | Artefact::CategorySchemeMap(_)
+        | Artefact::ConceptSchemeMap(_)
+        | Artefact::DataConstraint(_)
+        | Artefact::Dataflow(_)
+        | Artefact::HierarchicalCodelist(_)
+        | Artefact::HierarchyAssociation(_)
+        | Artefact::MetadataProvisionAgreement(_)
+        | Artefact::MetadataSet(_)
+        | Artefact::Metadataflow(_)
+        | Artefact::OrganisationSchemeMap(_)
+        | Artefact::ProvisionAgreement(_)
+        | Artefact::RepresentationMap(_)
+        | Artefact::StructureMap(_)
+        | Artefact::StructureSet(_) => {}
     }
     Ok(())
 }
 
-fn common_mut(artefact: &mut Artefact) -> &mut Maintained {
+/// The path of an item within others.
+fn path(within: Option<&str>, id: &str) -> String {
+    within.map_or_else(|| id.to_owned(), |within| format!("{within}.{id}"))
+}
+
+fn each_category<E>(
+    categories: &mut [Category],
+    within: Option<&str>,
+    visit: &mut impl FnMut(Target<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    categories.iter_mut().try_for_each(|item| {
+        let path = path(within, &item.id);
+        let named = Named { classes: &["Category"], package: "categoryscheme", item: Some(&path) };
+        let texts = Some(Texts { name: &mut item.name, description: &mut item.description });
+        visit(Target { named, annotations: &mut item.annotations, texts })?;
+        each_category(&mut item.categories, Some(&path), visit)
+    })
+}
+
+fn each_hierarchical_code<E>(
+    codes: &mut [HierarchicalCode],
+    within: Option<&str>,
+    visit: &mut impl FnMut(Target<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    codes.iter_mut().try_for_each(|item| {
+        let path = path(within, &item.id);
+        let named = Named { classes: &["HierarchicalCode"], package: "codelist", item: Some(&path) };
+        visit(Target { named, annotations: &mut item.annotations, texts: None })?;
+        each_hierarchical_code(&mut item.children, Some(&path), visit)
+    })
+}
+
+fn each_metadata_attribute<E>(
+    attributes: &mut [MetadataAttribute],
+    within: Option<&str>,
+    visit: &mut impl FnMut(Target<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    attributes.iter_mut().try_for_each(|item| {
+        let path = path(within, &item.id);
+        let named = Named { classes: &["MetadataAttribute"], package: "metadatastructure", item: Some(&path) };
+        visit(Target { named, annotations: &mut item.annotations, texts: None })?;
+        each_metadata_attribute(&mut item.children, Some(&path), visit)
+    })
+}
+
+/// The names by which a selector means an artefact: that of its class, and that of its URN where it is another.
+fn classes(artefact: &Artefact) -> &'static [&'static str] {
     match artefact {
-        Artefact::AgencyScheme(a) => &mut a.common,
-        Artefact::Codelist(a) => &mut a.common,
-        Artefact::ConceptScheme(a) => &mut a.common,
-        Artefact::DataStructure(a) => &mut a.common,
-        Artefact::Dataflow(a) => &mut a.common,
+        Artefact::AgencyScheme(_) => &["AgencyScheme"],
+        Artefact::AttachmentConstraint(_) => &["AttachmentConstraint"],
+        Artefact::Categorisation(_) => &["Categorisation"],
+        Artefact::CategoryScheme(_) => &["CategoryScheme"],
+        Artefact::CategorySchemeMap(_) => &["CategorySchemeMap"],
+        Artefact::Codelist(_) => &["Codelist"],
+        Artefact::ConceptScheme(_) => &["ConceptScheme"],
+        Artefact::ConceptSchemeMap(_) => &["ConceptSchemeMap"],
+        Artefact::DataConstraint(_) => &["DataConstraint"],
+        Artefact::DataConsumerScheme(_) => &["DataConsumerScheme"],
+        Artefact::DataProviderScheme(_) => &["DataProviderScheme"],
+        Artefact::DataStructure(_) => &["DataStructure"],
+        Artefact::Dataflow(_) => &["Dataflow"],
+        Artefact::GeoGridCodelist(_) => &["GeoGridCodelist", "Codelist"],
+        Artefact::GeographicCodelist(_) => &["GeographicCodelist", "Codelist"],
+        Artefact::HierarchicalCodelist(_) => &["HierarchicalCodelist"],
+        Artefact::Hierarchy(_) => &["Hierarchy"],
+        Artefact::HierarchyAssociation(_) => &["HierarchyAssociation"],
+        Artefact::MetadataProviderScheme(_) => &["MetadataProviderScheme"],
+        Artefact::MetadataProvisionAgreement(_) => &["MetadataProvisionAgreement"],
+        Artefact::MetadataSet(_) => &["MetadataSet"],
+        Artefact::MetadataStructure(_) => &["MetadataStructure"],
+        Artefact::Metadataflow(_) => &["Metadataflow"],
+        Artefact::OrganisationSchemeMap(_) => &["OrganisationSchemeMap"],
+        Artefact::OrganisationUnitScheme(_) => &["OrganisationUnitScheme"],
+        Artefact::ProvisionAgreement(_) => &["ProvisionAgreement"],
+        Artefact::RepresentationMap(_) => &["RepresentationMap"],
+        Artefact::StructureMap(_) => &["StructureMap"],
+        Artefact::StructureSet(_) => &["StructureSet"],
+        Artefact::ValueList(_) => &["ValueList"],
     }
 }

@@ -39,10 +39,7 @@ fn renamed(artefacts: Vec<Artefact>) -> Result<Vec<Artefact>, Failure> {
                 list.codes[0].name.insert("fr".to_owned(), "Femmes".to_owned());
                 changed.push(Artefact::Codelist(list));
             }
-            Artefact::AgencyScheme(_)
-            | Artefact::Codelist(_)
-            | Artefact::ConceptScheme(_)
-            | Artefact::DataStructure(_) => {}
+            _ => {}
         }
     }
     Ok(changed)
