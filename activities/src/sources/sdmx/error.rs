@@ -82,9 +82,6 @@ pub enum ReadError {
         /// How large it may be.
         limit_bytes: usize,
     },
-    /// The receiver of the artefacts took no more.
-    #[error("the artefacts were not taken")]
-    Stopped,
 }
 
 impl ActivityError for ReadError {
@@ -101,7 +98,6 @@ impl ActivityError for ReadError {
             Self::Doctype { .. } => "sdmx.doctype",
             Self::TooDeep { .. } => "sdmx.too_deep",
             Self::TooLarge { .. } => "sdmx.too_large",
-            Self::Stopped => "sdmx.stopped",
         }
     }
 
@@ -117,16 +113,17 @@ impl ActivityError for ReadError {
             | Self::Json(_)
             | Self::Doctype { .. }
             | Self::TooDeep { .. }
-            | Self::TooLarge { .. }
-            | Self::Stopped => Disposition::Terminal,
+            | Self::TooLarge { .. } => Disposition::Terminal,
         }
     }
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Empty | Self::NotStructures { .. } | Self::Format { .. } => {
-                Some("look at the file with `jobctl sdmx inspect FILE`".to_owned())
-            }
+            Self::Empty | Self::NotStructures { .. } | Self::Format { .. } => Some(
+                "ask the service for its structures as application/vnd.sdmx.structure+xml;version=2.1 or \
+                     application/vnd.sdmx.structure+json;version=2.0.0"
+                    .to_owned(),
+            ),
             Self::Io(_)
             | Self::Encoding { .. }
             | Self::Version20 { .. }
@@ -134,8 +131,7 @@ impl ActivityError for ReadError {
             | Self::Json(_)
             | Self::Doctype { .. }
             | Self::TooDeep { .. }
-            | Self::TooLarge { .. }
-            | Self::Stopped => None,
+            | Self::TooLarge { .. } => None,
         }
     }
 }
