@@ -407,6 +407,12 @@ impl Engine {
         Events(self.0.events.subscribe())
     }
 
+    /// The clock that the engine works by.
+    #[must_use]
+    pub fn clock(&self) -> &dyn Clock {
+        self.0.clock.as_ref()
+    }
+
     /// What the journal holds, for reading.
     #[must_use]
     pub fn reader(&self) -> Reader {

@@ -11,6 +11,7 @@ use activities::inventory::{FullInventory, fetch_from};
 use activities::publish::abandon;
 use catalog_rules::contracts::publish::{AbandonInput, OpenOutput};
 use catalog_rules::ids::{EditionId, ProductId};
+use catalog_rules::instant::Instant;
 use catalog_rules::layout;
 use engine::{Reader, RunDetail, RunFilter, RunId};
 use engine_rules::activity::ActivityContext;
@@ -28,7 +29,7 @@ const SEALING: [&str; 2] = [workflows::publish::NAME, workflows::fold::NAME];
 
 /// What stands in the catalog of a publish that was cancelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Left {
+pub enum Left {
     /// The run came to record it before it was cancelled.
     Recorded,
     /// A sealed edition that no version names, and that none will name.
@@ -37,12 +38,20 @@ enum Left {
     Unsealed,
 }
 
-/// The edition that a cancelled publish leaves, and what becomes of it.
+/// What a cancelled run leaves in the catalog.
 #[derive(Debug)]
-pub struct Remains {
-    product_id: ProductId,
-    edition_id: EditionId,
-    left: Left,
+pub enum Remains {
+    /// The edition of a publish or a fold, and what becomes of it.
+    Edition {
+        /// The product.
+        product_id: ProductId,
+        /// The edition.
+        edition_id: EditionId,
+        /// What stands of it.
+        left: Left,
+    },
+    /// The versions that an operation wrote before it was told, oldest first, each with its kind.
+    Versions(Vec<(u64, String)>),
 }
 
 impl Remains {
@@ -53,25 +62,43 @@ impl Remains {
 
     /// It as a person reads it, with what there is to do.
     pub fn text(&self) -> String {
-        let Self { product_id, edition_id, left } = self;
-        match left {
-            Left::Recorded => format!("edition {edition_id} was recorded before, and stays as it is"),
-            Left::Sealed => format!("edition {edition_id} was sealed, and will not be recorded"),
-            Left::Unsealed => format!(
+        match self {
+            Self::Edition { edition_id, left: Left::Recorded, .. } => {
+                format!("edition {edition_id} was recorded before, and stays as it is")
+            }
+            Self::Edition { edition_id, left: Left::Sealed, .. } => {
+                format!("edition {edition_id} was sealed, and will not be recorded")
+            }
+            Self::Edition { product_id, edition_id, left: Left::Unsealed } => format!(
                 "edition {edition_id} is half written; before the next publish: jobctl edition discard {edition_id} \
                  --product {product_id} --reason …"
             ),
+            Self::Versions(versions) => {
+                let told = |(seq, kind): &(u64, String)| format!("version {seq} ({kind})");
+                let told: Vec<_> = versions.iter().map(told).collect();
+                format!(
+                    "{} was written before the cancel, and stands: jobctl inventory log says what it did",
+                    told.join(" and ")
+                )
+            }
         }
     }
 
-    /// It as a document.
-    pub fn document(&self) -> Value {
-        let left = match self.left {
+    /// The edition as a document.
+    pub fn edition(&self) -> Option<Value> {
+        let Self::Edition { product_id, edition_id, left } = self else { return None };
+        let left = match left {
             Left::Recorded => "recorded",
             Left::Sealed => "sealed",
             Left::Unsealed => "unsealed",
         };
-        json!({ "product_id": self.product_id, "edition_id": self.edition_id, "left": left })
+        Some(json!({ "product_id": product_id, "edition_id": edition_id, "left": left }))
+    }
+
+    /// The versions as a document.
+    pub fn versions(&self) -> Option<Value> {
+        let Self::Versions(versions) = self else { return None };
+        Some(versions.iter().map(|(seq, kind)| json!({ "seq": seq, "kind": kind })).collect())
     }
 }
 
@@ -83,7 +110,7 @@ impl Remains {
 /// next publish.
 pub async fn take_back(world: &World, reader: &Reader, run_id: RunId) -> Result<Option<Remains>, Ended> {
     let detail = reader.run(run_id).await.map_err(|error| engine_error(&error))?;
-    let Some((product_id, edition_id)) = edition_of(&detail) else { return Ok(None) };
+    let Some((product_id, edition_id)) = edition_of(&detail) else { return versions_of(world, &detail) };
     remove_entry(world, &product_id, &edition_id).await?;
     let marks = FullInventory::open(fetch_from(Arc::clone(&world.store)))
         .and_then(|inventory| inventory.marks(&product_id))
@@ -97,7 +124,7 @@ pub async fn take_back(world: &World, reader: &Reader, run_id: RunId) -> Result<
         Some(EditionState::Unsealed) => Left::Unsealed,
         None => return Ok(None),
     };
-    Ok(Some(Remains { product_id, edition_id, left }))
+    Ok(Some(Remains::Edition { product_id, edition_id, left }))
 }
 
 /// Takes back the seals of the product's cancelled publishes whose process died before it did so itself.
@@ -138,6 +165,21 @@ pub async fn take_back_every(world: &World, reader: &Reader) -> Result<(), Ended
         take_back_all(world, reader, &product_id).await?;
     }
     Ok(())
+}
+
+/// The versions that a cancelled operation had written: a crash, or the end of its last attempt, came between the version
+/// and its record.
+fn versions_of(world: &World, detail: &RunDetail) -> Result<Option<Remains>, Ended> {
+    if detail.run.state != RunState::Cancelled || world.store.get(layout::CATALOG).ok().flatten().is_none() {
+        return Ok(None);
+    }
+    let since = Instant::from_ms(detail.run.created_at_ms);
+    let versions = FullInventory::open(fetch_from(Arc::clone(&world.store)))
+        .and_then(|inventory| inventory.written_by(&detail.run.run_id.to_string(), since))
+        .map_err(|error| Ended::from(error.to_failure()))?;
+    let told = versions.iter().rev().map(|version| (version.seq().get(), version.root.event.kind.to_string()));
+    let told: Vec<_> = told.collect();
+    Ok((!told.is_empty()).then_some(Remains::Versions(told)))
 }
 
 /// The edition that a cancelled publish or fold had begun.

@@ -23,6 +23,7 @@ use crate::wire::{World, engine_error};
 pub async fn operation(world: &World, out: Output, mut run: Run) -> Result<Exit, Ended> {
     activities::inventory::open_catalog(world.store.as_ref()).map_err(|error| Ended::from(error.to_failure()))?;
     named::in_full(world, &mut run)?;
+    named::as_seen(world, &mut run)?;
     let is_dry = how(&run).is_some_and(|how| how.dry_run);
     if needs_reason(&run)
         && !is_dry

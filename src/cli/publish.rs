@@ -24,6 +24,9 @@ use crate::wire::{World, engine_error};
 /// How often a run that waits for another looks again.
 const WAIT_MS: u64 = 250;
 
+/// How often it is looked at a run that seems to have lost its process, before that is said.
+const LOOKS: u32 = 4;
+
 /// Publishes a product and stays with the run.
 ///
 /// # Errors
@@ -106,8 +109,18 @@ pub struct Held {
 /// What the engine fails with.
 pub async fn held(engine: &Engine, key: &Held, holder: RunId) -> Result<Ended, Ended> {
     let Held { subject, again } = key;
-    let run = engine.reader().run(holder).await.map_err(|error| engine_error(&error))?.run;
-    let is_alive = run.owner.as_ref().is_some_and(|owner| owner.alive);
+    let mut looks = 0;
+    let (run, is_alive) = loop {
+        let run = engine.reader().run(holder).await.map_err(|error| engine_error(&error))?.run;
+        let is_alive = run.owner.as_ref().is_some_and(|owner| owner.alive);
+        let is_left = matches!(run.state, RunState::Running | RunState::Waiting) && !is_alive;
+        // A run that ends, or changes hands, has no owner for a moment.
+        looks += 1;
+        if !is_left || looks == LOOKS {
+            break (run, is_alive);
+        }
+        engine.clock().sleep_ms(WAIT_MS).await;
+    };
     let stands = match run.state {
         RunState::Blocked | RunState::Paused => Some(run.state.to_string()),
         RunState::Running | RunState::Waiting if !is_alive => Some("interrupted: its process is gone".to_owned()),

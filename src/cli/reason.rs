@@ -26,5 +26,6 @@ pub fn reason(out: Output, given: Option<String>) -> Result<String, Ended> {
         None => return Err(missing()),
     };
     let text = text.trim();
-    if text.is_empty() { Err(missing()) } else { Ok(text.to_owned()) }
+    // As a hint has it, for a person to write in.
+    if text.is_empty() || text == "…" { Err(missing()) } else { Ok(text.to_owned()) }
 }

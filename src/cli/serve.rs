@@ -295,8 +295,10 @@ impl Log<'_> {
     async fn tell_what_is_left(&self, at_ms: i64, run_id: RunId) {
         match take_back(self.world, &self.engine.reader(), run_id).await {
             Ok(Some(remains)) => {
-                let fields = json!({ "run_id": run_id.to_string(), "edition": remains.document() });
-                self.write(at_ms, "edition_left", &format!("{:<11} {}", "", remains.text()), fields);
+                let (edition, versions) = (remains.edition(), remains.versions());
+                let kind = if edition.is_some() { "edition_left" } else { "versions_left" };
+                let fields = json!({ "run_id": run_id.to_string(), "edition": edition, "versions": versions });
+                self.write(at_ms, kind, &format!("{:<11} {}", "", remains.text()), fields);
             }
             Ok(None) => {}
             Err(ended) => tracing::warn!(

@@ -183,8 +183,8 @@ mod tests {
             ("release".to_owned(), "release", Some("release"), json!({})),
             ("release --product 1".to_owned(), "release", Some("release"), json!({"products": ["1"]})),
             ("retire".to_owned(), "retire", None, json!({})),
-            ("rollback --product 1".to_owned(), "rollback", Some("take-back"), json!({"products": ["1"]})),
-            ("withdraw --product 1 --live".to_owned(), "withdraw", Some("take-back"), json!({"product_id": "1"})),
+            ("rollback --product 1".to_owned(), "rollback", Some("take-back:1"), json!({"products": ["1"]})),
+            ("withdraw --product 1 --live".to_owned(), "withdraw", Some("take-back:1"), json!({"product_id": "1"})),
             (
                 format!("reschedule {NAMED} --release-at 2026-12-04T08:30"),
                 "reschedule",

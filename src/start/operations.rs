@@ -22,8 +22,8 @@ use crate::exit::Ended;
 
 /// The concurrency key of releases: one at a time in a catalog (DESIGN §2.2).
 const RELEASE_KEY: &str = "release";
-/// The concurrency key of what takes live editions back. Two of these at once would each settle on what is live, and the
-/// later one would go back a step further than anybody asked for. A publish has another key: a rollback in the middle of it
+/// The concurrency key of what takes live editions back, of one product or of several. Two of these at once would each
+/// settle on what is live; that a later one goes no step further than anybody asked for, `if_live` sees to. A publish has another key: a rollback in the middle of it
 /// is settled by the catalog's rules.
 const TAKE_BACK_KEY: &str = "take-back";
 
@@ -290,11 +290,15 @@ impl Asked {
     }
 
     /// The key that keeps others out meanwhile. What has none is settled by the catalog's rules in whatever order it comes.
-    fn key(&self) -> Option<&'static str> {
+    fn key(&self) -> Option<String> {
         match self {
-            Self::Release(_) => Some(RELEASE_KEY),
+            Self::Release(_) => Some(RELEASE_KEY.to_owned()),
             Self::Rollback(_) | Self::Withdraw(WithdrawInput { edition_id: None, .. }) | Self::Correct(_) => {
-                Some(TAKE_BACK_KEY)
+                match self.products().as_slice() {
+                    // Those of one product stand in nobody else's way, also when one of them is blocked.
+                    [product] => Some(format!("{TAKE_BACK_KEY}:{product}")),
+                    [..] => Some(TAKE_BACK_KEY.to_owned()),
+                }
             }
             Self::Withdraw(WithdrawInput { edition_id: Some(_), .. })
             | Self::Supersede(_)

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::support::daemon::Daemon;
 use crate::support::env::{Env, Ran};
 use crate::support::table::Table;
 
@@ -345,4 +346,30 @@ fn what_stands_in_the_way_has_its_exit_code() {
     env.jobctl(["runs", "resume", runs["runs"][0]["run_id"].as_str().unwrap()])
         .exits(0)
         .says(&["1 live, 1 withdrawn in version 4"]);
+}
+
+#[test]
+fn a_cancelled_operation_says_which_version_stands_and_a_queued_one_goes_back_no_further_than_was_seen() {
+    let env = world("off");
+    let [first, second, third] = [publish(&env, &[]), publish(&env, &[]), publish(&env, &[])];
+    // Its process died between the version and its record, and a person ends the run.
+    let mut crashed = env.command(["run", "rollback", "--product", PRODUCT, "--reason", "wrong"]);
+    assert!(!crashed.env("JOBCTL_CRASH_AT", "inventory.after_root").output().unwrap().status.success());
+    let runs = env.json(["runs", "list"]);
+    let run_id = runs["runs"][0]["run_id"].as_str().unwrap();
+    let cancelled = env.jobctl(["runs", "cancel", run_id, "--reason", "stop", "--json"]).exits(0).json();
+    assert_eq!(cancelled["versions"], json!([{"seq": 5, "kind": "rollback"}]), "{cancelled}");
+    assert_eq!((mark(&env, &third).as_str(), mark(&env, &second).as_str()), ("withdrawn", "live"));
+
+    // Asked for while the second is live, and carried out after somebody else had taken that back.
+    let queued = done(&env, &["rollback", "--product", PRODUCT, "--reason", "late", "--detach"]);
+    let other = ["run", "rollback", "--product", PRODUCT, "--reason", "first", "--state", "other"];
+    env.jobctl(other).exits(0);
+    assert_eq!(mark(&env, &first), "live");
+    let run_id = queued["run_id"].as_str().unwrap();
+    let mut daemon = Daemon::start(&env, &[], None);
+    daemon.until_ended(run_id);
+    daemon.end();
+    env.jobctl(["runs", "show", run_id]).exits(0).says(&["catalog.live_changed", &second, &first]);
+    assert_eq!(mark(&env, &first), "live");
 }

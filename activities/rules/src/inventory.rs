@@ -64,7 +64,7 @@ pub use verify::{Stale, StepFinding, VersionFinding, Whole, check_step, check_ve
 pub use verify_entry::{EntryFinding, check_entry, read_entry};
 pub use version::{
     By, Decision, EncodedLeaf, NextVersion, OwnWork, Stamp, created_at, first_version, folded_in, next_version, plan,
-    refused_in, store_time,
+    refused_in, store_time, written_by,
 };
 
 /// The Inventory format that this writer writes, in roots and leaves (*catalog* §6.3, Versioning).

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use catalog_rules::ids::{EditionId, ProductId, Sha256Hex};
 use catalog_rules::instant::Instant;
 use catalog_rules::inventory::{
-    ArtefactRecords, EntryState, Kind, Leaf, LeafEntry, MAX_BASE_AHEAD_MS, Mark, Root, SchemaVersion, Seq,
+    ArtefactRecords, EntryState, Kind, Leaf, LeafEntry, MAX_BASE_AHEAD_MS, Mark, Root, SchemaVersion, Seq, written_by,
 };
 use catalog_rules::layout;
 
@@ -270,6 +270,27 @@ impl FullInventory {
             }
         }
         Ok(None)
+    }
+
+    /// The versions that the run `run_id` wrote, newest first, looking back to `since`: what stands of a run that was
+    /// ended in the middle. Versions that cannot be read are passed over.
+    ///
+    /// # Errors
+    /// [`InventoryError::Store`] when the store cannot tell.
+    pub fn written_by(&self, run_id: &str, since: Instant) -> Result<Vec<Head>, InventoryError> {
+        let since = since.plus_ms(-MAX_BASE_AHEAD_MS);
+        let (mut found, mut next) = (Vec::new(), Some(self.head().seq()));
+        while let Some(seq) = next {
+            match self.version(seq) {
+                Ok(None) => break,
+                Ok(Some(version)) if version.root.created_at < since => break,
+                Ok(Some(version)) if written_by(&version.root, run_id).is_some() => found.push(version),
+                Ok(Some(_)) | Err(InventoryError::VersionInvalid { .. }) => {}
+                Err(error) => return Err(error),
+            }
+            next = seq.before();
+        }
+        Ok(found)
     }
 
     /// The leaves of `products` in `version`, which need not be the newest; products that it does not have are left out.

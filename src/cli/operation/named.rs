@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use activities::inventory::{FullInventory, fetch_from};
+use activities::inventory::{Alert, FullInventory, fetch_from};
 use catalog_rules::ids::{EditionId, ProductId};
+use catalog_rules::inventory::Mark;
 use engine_rules::failure::ActivityError as _;
 
 use crate::args::Run;
@@ -45,6 +46,47 @@ pub fn in_full(world: &World, run: &mut Run) -> Result<(), Ended> {
         *name = whole(name, known, &products)?;
     }
     Ok(())
+}
+
+/// Writes down what the person who asks sees now: what is live, where that is to be taken back, and what waits, where that
+/// is to be released by name. A run that is carried out later, or after somebody else's, is then refused instead of doing
+/// what nobody asked for. A product that is not there, or has nothing, is left to the rules.
+///
+/// # Errors
+/// What the catalog cannot be read for.
+pub fn as_seen(world: &World, run: &mut Run) -> Result<(), Ended> {
+    match run {
+        Run::Rollback(args) if args.if_live.is_empty() => {
+            args.if_live = those(world, &args.product, Mark::Live)?;
+        }
+        Run::Withdraw(args) if args.what.live && args.if_live.is_empty() => {
+            args.if_live = those(world, std::slice::from_ref(&args.product), Mark::Live)?;
+        }
+        // Editions are those of one product.
+        Run::Release(args) if args.product.len() == 1 && args.edition.is_empty() => {
+            args.edition = those(world, &args.product, Mark::Embargoed)?;
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// The editions of the products that the newest version knows in this state.
+fn those(world: &World, products: &[String], asked: Mark) -> Result<Vec<String>, Ended> {
+    let failed = |error: activities::inventory::InventoryError| Ended::from(error.to_failure());
+    let inventory = FullInventory::open(fetch_from(Arc::clone(&world.store))).map_err(failed)?;
+    let head = inventory.head().seq();
+    if inventory.alerts().iter().any(|alert| matches!(alert, Alert::InvalidRoot { seq, .. } if *seq > head)) {
+        // What is seen is not what is newest. The run is refused until somebody mends it, and settles on what is then.
+        return Ok(Vec::new());
+    }
+    let mut editions = Vec::new();
+    for product in products {
+        let product: ProductId = product.parse()?;
+        let marks = inventory.marks(&product).map_err(failed)?;
+        editions.extend(marks.into_iter().filter(|(_, mark)| *mark == asked).map(|(edition, _)| edition.to_string()));
+    }
+    Ok(editions)
 }
 
 /// Every edition that the newest version knows of the products.

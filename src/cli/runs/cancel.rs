@@ -25,7 +25,14 @@ pub(super) async fn cancel(world: &World, out: Output, run: &str, why: Option<St
     if let Some(remains) = &remains {
         remains.tell(out);
     }
-    let left = remains.as_ref().map(Remains::document);
-    out.document("runs.cancel", json!({ "run_id": run_id.to_string(), "state": state.to_string(), "edition": left }));
+    out.document(
+        "runs.cancel",
+        json!({
+            "run_id": run_id.to_string(),
+            "state": state.to_string(),
+            "edition": remains.as_ref().and_then(Remains::edition),
+            "versions": remains.as_ref().and_then(Remains::versions),
+        }),
+    );
     Ok(Exit::Done)
 }

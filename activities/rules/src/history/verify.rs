@@ -244,7 +244,7 @@ impl<'k> Look<'k> {
                 }
             }
             None => {
-                let should_be = seq.get() <= expired_through && seq >= self.since && !is_checkpoint;
+                let should_be = !is_checkpoint && seq.get() <= expired_through && seq >= self.since;
                 if should_be && !self.is_recorded(entry) {
                     self.findings.push(HistoryFinding::NotExpired { seq, expired_through });
                 }

@@ -142,7 +142,7 @@ pub enum HistoryFinding {
     },
     /// A root below `expired_through` that should have gone.
     #[error(
-        "version {seq} is at or below expired_through {expired_through} and no checkpoint; expected it in a segment"
+        "version {seq} is at or below expired_through {expired_through} and is no checkpoint of the chain; expected it in a segment"
     )]
     NotExpired {
         /// The version.

@@ -395,7 +395,7 @@ impl Refusal {
             Self::CatalogExpires { .. } => "use a jobctl that supports history segments (catalog §6.9)".to_owned(),
             Self::HistoryMissing => "restore inventory/HISTORY from a backup (catalog §10.3)".to_owned(),
             Self::UnfinishedRestore { .. } => {
-                "finish the restore first: find its run (jobctl runs list) and resume it (jobctl runs resume RUN)"
+                "finish the restore first: find its run (jobctl runs list) and resume that one by jobctl runs resume"
                     .to_owned()
             }
             Self::BaseExpired { .. } => "look for the newest version and try again: jobctl inventory show".to_owned(),
@@ -412,7 +412,10 @@ impl Refusal {
                 "publish with the jobctl that writes schema {live_schema}: jobctl run publish --product {product}"
             ),
             Self::ManifestMissing { product, .. } => {
-                format!("seal the edition first: resume its run, or jobctl run publish --product {product}")
+                format!(
+                    "an edition that was sealed lost it: restore it from a backup (catalog §10.3); one that was not is \
+                     sealed by its run (jobctl runs list --in interrupted) or by jobctl run publish --product {product}"
+                )
             }
             Self::ManifestDiffers { .. } => {
                 "a sealed edition was changed: find out by what (jobctl edition check), restore it, and try again"

@@ -37,6 +37,13 @@ pub struct Stamp {
     pub is_own: bool,
 }
 
+/// The step of the run `run_id` that wrote `root`; `None` when another run did, or none.
+#[must_use]
+pub fn written_by<'r>(root: &'r Root, run_id: &str) -> Option<&'r str> {
+    let text = |key: &str| root.extensions.get(JOBCTL).and_then(|section| section.get(key)).and_then(Value::as_str);
+    text("step").filter(|_| text("run_id") == Some(run_id))
+}
+
 impl OwnWork {
     /// The stamp of the root in `bytes`, `None` when they are no JSON object with a time. Not a validation: what it
     /// points at is decoded in full before it is believed. It spares the decoding of every product of every version

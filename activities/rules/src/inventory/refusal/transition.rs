@@ -370,12 +370,13 @@ impl TransitionRefusal {
             }
             Self::WrongState { product, edition, found, .. } => wrong_state(product, edition, *found),
             Self::BuiltOnWithdrawn { product, edition, embargoed: true, .. } => format!(
-                "cancel it: jobctl run withdraw --product {product} --edition {edition}; then build from the live \
-                 edition: jobctl run publish --product {product}"
+                "cancel it: jobctl run withdraw --product {product} --edition {edition} --reason …; then build again from \
+                 its source (jobctl run publish --product {product} --source …, with --release-at if it is to wait)"
             ),
             Self::BuiltOnWithdrawn { product, edition, embargoed: false, .. } => format!(
-                "discard it if it is not sealed yet: jobctl edition discard {edition} --product {product} --reason …; then build \
-                 from the live edition: jobctl run publish --product {product}"
+                "build again from its source: jobctl run publish --product {product} --source …; what is sealed of \
+                 {edition} stays unrecorded, and what is not sealed goes by jobctl edition discard {edition} --product \
+                 {product} --reason …"
             ),
             Self::TwoPending { product, edition, other, registered: true, .. } => format!(
                 "keep one: jobctl run drop-pending --product {product} --edition {edition}, or upload one that \
@@ -396,16 +397,20 @@ impl TransitionRefusal {
                 "look at what changed: jobctl inventory product {product}; then ask again, which starts from what is \
                  live now"
             ),
-            Self::NothingLive { product } => format!("publish the product: jobctl run publish --product {product}"),
+            Self::NothingLive { product } => format!(
+                "publish the product; or bring back an edition that is superseded, by a version N in which it was live \
+                 (jobctl inventory log --product {product}): jobctl run correct --to N --product {product} --reason …"
+            ),
             Self::NothingToRollBackTo { product, .. } => format!(
-                "take the live edition back without a replacement: jobctl run withdraw --product {product} --live"
+                "take the live edition back without a replacement: jobctl run withdraw --product {product} --live \
+                 --reason …"
             ),
             Self::RollbackSchema { product, .. } | Self::RollbackIncomplete { product, .. } => format!(
                 "name one superseded edition for each live schema version, or none: jobctl run rollback --product \
-                 {product}"
+                 {product} --reason …"
             ),
             Self::NotSameBase { product, edition, .. } => {
-                format!("cancel it instead: jobctl run withdraw --product {product} --edition {edition}")
+                format!("cancel it instead: jobctl run withdraw --product {product} --edition {edition} --reason …")
             }
             Self::NotVerified { product, edition, .. } => {
                 format!("restore products/{product}/{edition} and its data files from a backup, then reinstate again")
@@ -415,7 +420,7 @@ impl TransitionRefusal {
             }
             Self::InsideWindow { product, edition, .. } => format!(
                 "wait for it, or waive the window: jobctl run retire --product {product} --edition {edition} \
-                 --before-window"
+                 --before-window --reason …"
             ),
             Self::Cited { by, .. } => {
                 format!("publish {by} again from the structures of now, then retire: jobctl run publish --product {by}")
@@ -426,7 +431,7 @@ impl TransitionRefusal {
             Self::NothingAtSchema { .. } => "see which schemas are live: jobctl inventory products".to_owned(),
             Self::FinalWhilePending { product, .. } => format!(
                 "release it first (jobctl run release --product {product}), or cancel it (jobctl run withdraw \
-                 --product {product} --edition …)"
+                 --product {product} --edition … --reason …)"
             ),
             Self::PendingTooOld { product, edition, .. } => format!(
                 "remove the registration: jobctl run drop-pending --product {product} --edition {edition}; then \
@@ -444,20 +449,20 @@ impl TransitionRefusal {
 fn wrong_state(product: &ProductId, edition: &EditionId, found: EntryState) -> String {
     match found {
         EntryState::Embargoed => format!(
-            "release it (jobctl run release --product {product}) or cancel it (jobctl run withdraw --product {product} \
-             --edition {edition}) first"
+            "it waits: it can be released (jobctl run release --product {product}) or cancelled (jobctl run withdraw \
+             --product {product} --edition {edition} --reason …)"
         ),
         EntryState::Live => format!(
-            "take it back first: jobctl run rollback --product {product}, or jobctl run withdraw --product {product} \
-             --live"
+            "it is live already; should it be wrong: jobctl run rollback --product {product} --reason …, or jobctl run \
+             withdraw --product {product} --live --reason …"
         ),
         EntryState::Superseded => format!(
-            "make it live by jobctl run rollback --product {product} --to {edition}, or retire it: jobctl run retire \
-             --product {product} --edition {edition}"
+            "nobody is shown it; it can be made live again (jobctl run rollback --product {product} --to {edition} \
+             --reason …) or be retired (jobctl run retire --product {product} --edition {edition})"
         ),
         EntryState::Withdrawn => format!(
             "a withdrawn edition is never routed again by itself: retire it (jobctl run retire --product {product} \
-             --edition {edition}) and then reinstate it, or publish again: jobctl run publish --product {product}"
+             --edition {edition} --before-window --reason …) and then reinstate it, or publish again"
         ),
     }
 }
