@@ -106,7 +106,7 @@ fn completions_and_the_manual_are_printed() {
 }
 
 /// Operations on the Inventory that are decided and have no command yet. Each leaves this list with its command.
-const WITHOUT_COMMAND: [&str; 4] = ["drop-pending", "opt-in-expiry", "prune", "restore"];
+const WITHOUT_COMMAND: [&str; 5] = ["drop-pending", "export", "opt-in-expiry", "prune", "restore"];
 
 /// The words of `text` after a `jobctl`, as far as they are a command and its options; and whether more than the
 /// command's name is told, so that a person may copy it.

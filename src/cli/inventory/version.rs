@@ -35,7 +35,7 @@ pub(super) fn asked(inventory: &FullInventory, at: &InventoryAt, now_ms: i64) ->
             (version, now)
         }
         (None, Some(text)) => {
-            let at = Instant::from_ms(when::point("--at", text, now_ms)?);
+            let at = Instant::from_ms(whole_second(when::point("--at", text, now_ms)?, text));
             let version = inventory.version_at(at).map_err(ended)?.ok_or_else(|| {
                 let message = format!("there was no version of the Inventory at {}", moment(at.as_ms()));
                 Ended::usage(message).with_hint("jobctl inventory log has the versions and their times")
@@ -45,6 +45,12 @@ pub(super) fn asked(inventory: &FullInventory, at: &InventoryAt, now_ms: i64) ->
         (None, None) => (inventory.head().clone(), Instant::from_ms(now_ms)),
     };
     Ok(Asked { version, now })
+}
+
+/// The end of the second that `text` names: what came in it counts, as a time that was copied from `inventory log` does,
+/// which shows no fractions. A time with a fraction means what it says.
+fn whole_second(at_ms: i64, text: &str) -> i64 {
+    if at_ms % 1000 == 0 && !text.contains('.') { at_ms + 999 } else { at_ms }
 }
 
 /// Version `seq`.
