@@ -241,7 +241,7 @@ pub struct DescribeWhat {
 
 const CORRECT: &str = "\
 The products get the states that they had in version N, in a new version. Nothing is dropped: what was withdrawn or retired \
-since stays so, and a later edition stays, superseded. Without --product, every product and the description are corrected. \
+since stays so, and a later edition stays, superseded. Without --product, every product and the description are corrected; one that was first published after N stays as it is. \
 A version after N that cannot be read could have withdrawn something: it is named, and --confirm-unread takes it on.";
 
 #[derive(Debug, Clone, Args)]
