@@ -31,7 +31,7 @@ pub use preflight::preflight;
 pub use read_manifest::read_manifest;
 pub use rollback_moves::rollback_moves;
 
-use crate::inventory::{Alert, FolderFiles, FullInventory, InventoryError, Writer, fetch_from};
+use crate::inventory::{FolderFiles, FullInventory, InventoryError, Writer, fetch_from};
 use crate::store::Store;
 
 /// What the activities work with: one value for a process.
@@ -77,20 +77,7 @@ impl InventoryDeps {
 
     /// The newest version, which must be valid: what is settled on an older one would not be what a writer finds (D16).
     fn inventory(&self) -> Result<FullInventory, InventoryError> {
-        let inventory = FullInventory::open(fetch_from(Arc::clone(&self.store)))?;
-        let newest = inventory.head().seq();
-        let damaged = inventory.alerts().iter().find_map(|alert| match alert {
-            Alert::InvalidRoot { seq, .. } => Some(*seq).filter(|seq| *seq > newest),
-            Alert::CurrentMissing
-            | Alert::CurrentUnreadable
-            | Alert::CurrentAbsent { .. }
-            | Alert::OlderEpoch { .. } => None,
-        });
-        match damaged.map(|seq| inventory.version(seq)) {
-            Some(Err(InventoryError::VersionInvalid { seq, fault })) => Err(InventoryError::HeadInvalid { seq, fault }),
-            Some(Err(error)) => Err(error),
-            Some(Ok(_)) | None => Ok(inventory),
-        }
+        FullInventory::open(fetch_from(Arc::clone(&self.store)))?.as_base()
     }
 }
 

@@ -80,13 +80,14 @@ impl RecoveryDeps {
         Self { store, fs, kept }
     }
 
-    /// Deletes, or only judges, the damaged head `seq` for the run `run_id`.
+    /// Deletes, or only judges, the damaged head that `input` names, for the run `run_id`.
     ///
     /// # Errors
     /// [`RecoveryError`]; see [`repair`].
-    pub fn head(&self, seq: u64, run_id: &str, dry_run: bool) -> Result<RepairedHead, RecoveryError> {
-        let seq = Seq::new(seq).ok_or(RecoveryError::NoSeq)?;
-        let asked = HeadRepair { seq, keep: &self.kept.join(run_id), fs: self.fs.as_ref(), dry_run };
+    pub fn head(&self, input: &RepairHeadInput, run_id: &str, dry_run: bool) -> Result<RepairedHead, RecoveryError> {
+        let seq = Seq::new(input.seq).ok_or(RecoveryError::NoSeq)?;
+        let (keep, confirm_committed) = (&self.kept.join(run_id), input.confirm_committed);
+        let asked = HeadRepair { seq, confirm_committed, keep, fs: self.fs.as_ref(), dry_run };
         Ok(repair(self.store.as_ref(), &asked)?)
     }
 
@@ -115,7 +116,7 @@ pub fn repair_head(
     ctx: &ActivityContext,
     input: RepairHeadInput,
 ) -> Result<RepairHeadOutput, RecoveryError> {
-    let RepairedHead { seq, sha256, head, kept, already } = deps.head(input.seq, &ctx.run_id, false)?;
+    let RepairedHead { seq, sha256, head, kept, already } = deps.head(&input, &ctx.run_id, false)?;
     let kept = kept.display().to_string();
     let Cause { actor, reason } = input.cause;
     tracing::warn!(actor, reason, %seq, %head, kept, "a damaged head was deleted");

@@ -13,8 +13,10 @@ pub enum Recovery {
 }
 
 const REPAIR_HEAD: &str = "\
-Only a version that fails validation and follows the last valid one is deleted, and only while its bytes are those that were \
-judged. The copy is kept in the state directory, under repaired/.";
+Restore the version from a backup wherever there is one. Only a version that fails validation, or does not follow the one \
+before it, and that stands after the last valid one is deleted, and only while its bytes are those that were judged. One that \
+CURRENT names was committed: what it did, such as a withdrawal, is undone with it, so it is deleted only with \
+--confirm-committed. The copy is kept in the state directory, under repaired/.";
 
 #[derive(Debug, Args)]
 #[command(after_help = REPAIR_HEAD)]
@@ -22,6 +24,9 @@ pub struct RepairHead {
     /// The damaged version, as the refusal of a writer or jobctl verify names it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub seq: u64,
+    /// Your word that the version was committed, that no backup has it, and that what it did may be undone
+    #[arg(long)]
+    pub confirm_committed: bool,
     #[command(flatten)]
     pub how: RecoveryHow,
 }

@@ -35,7 +35,7 @@ pub async fn recovery(world: &World, out: Output, recovery: Recovery) -> Result<
     let cause = Cause { actor: world.actor.clone(), reason: reason.clone() };
     let (workflow, title, input, planned) = match recovery {
         Recovery::RepairHead(args) => {
-            let input = RepairHeadInput { seq: args.seq, cause };
+            let input = RepairHeadInput { seq: args.seq, confirm_committed: args.confirm_committed, cause };
             let planned = is_dry.then(|| plan_head(world, &input)).transpose()?;
             (workflows::repair_head::NAME, format!("repair-head {}", args.seq), to_value(&input)?, planned)
         }
@@ -80,7 +80,7 @@ fn refused(error: &RecoveryError) -> Ended {
 }
 
 fn plan_head(world: &World, input: &RepairHeadInput) -> Result<Value, Ended> {
-    let planned = deps(world).head(input.seq, "dry-run", true).map_err(|error| refused(&error))?;
+    let planned = deps(world).head(input, "dry-run", true).map_err(|error| refused(&error))?;
     to_value(&json!({"seq": planned.seq, "sha256": planned.sha256, "head": planned.head}))
 }
 

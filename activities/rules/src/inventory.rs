@@ -51,7 +51,7 @@ pub use query::{
 };
 pub use record::{admit_registration, expected_previous};
 pub use recovery::{
-    RebuildAsked, Rebuilt, Remains, RepairHead, RootFound, rebuild_inventory, repair_head, tells_history,
+    HeadFacts, RebuildAsked, Rebuilt, Remains, RepairHead, RootFound, rebuild_inventory, repair_head, tells_history,
 };
 pub use refusal::{RecoveryRefusal, Refusal, TransitionRefusal};
 pub use repair::{Mode, Repair, Sealed, repair_plan};

@@ -234,10 +234,7 @@ impl ActivityError for InventoryError {
                 "if the catalog is new, run jobctl init again to finish it; else restore inventory/ from a backup"
                     .to_owned()
             }
-            Self::HeadInvalid { seq, .. } => format!(
-                "find out what wrote it; then delete it, a copy is kept: jobctl run repair-head --seq {seq} --reason …; \
-                 readers stay on the version before it"
-            ),
+            Self::HeadInvalid { seq, fault } => fault.fix(*seq),
             Self::VersionInvalid { seq, .. } => format!("restore {} from a backup (catalog §10.3)", layout::root(*seq)),
             Self::Leaf { path, .. } => format!("restore {path} from a backup (catalog §10.3)"),
             Self::Contended { .. } => return None,

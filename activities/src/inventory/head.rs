@@ -37,7 +37,16 @@ impl Head {
         Self::decode_hashed(seq, bytes, Sha256Hex::of(bytes))
     }
 
-    /// The same for bytes whose SHA-256 is known.
+    /// Whether `next` names this version as the one before it, as far as the two tell.
+    pub(super) fn check_next(&self, next: &Self) -> Result<(), RootFault> {
+        if next.root.chains_to(&self.root, &self.root_sha256) {
+            return Ok(());
+        }
+        let found = next.root.previous_root_sha256.clone().flatten();
+        Err(RootFault::Chain { base: self.seq(), found, expected: self.root_sha256.clone() })
+    }
+
+    /// [`Head::decode`] for bytes whose SHA-256 is known.
     fn decode_hashed(seq: Seq, bytes: &[u8], root_sha256: Sha256Hex) -> Result<Self, RootFault> {
         let root = Root::decode(bytes)?;
         if root.seq != seq {
@@ -75,6 +84,59 @@ pub enum RootFault {
         /// The epoch of the version before it, of `CURRENT`, or of the catalog.
         expected: u64,
     },
+    /// It does not follow the version before it.
+    #[error(
+        "it names {} as the SHA-256 of the version before it, and that of version {base} is {expected}",
+        found.as_ref().map_or("nothing", Sha256Hex::as_str)
+    )]
+    Chain {
+        /// The version before it.
+        base: Seq,
+        /// Its `previous_root_sha256`.
+        found: Option<Sha256Hex>,
+        /// The SHA-256 of the version before it.
+        expected: Sha256Hex,
+    },
+    /// It follows a version that does not follow the one before it.
+    #[error("it was built on version {base}, which does not follow the version before it")]
+    OffChain {
+        /// The version before it.
+        base: Seq,
+    },
+    /// It is sound, and `CURRENT` says something else of it.
+    #[error("{fault}; the root is valid by itself, so which of the two was changed is not known")]
+    Hint {
+        /// Where they differ.
+        fault: Box<RootFault>,
+    },
+}
+
+impl RootFault {
+    /// What a person can do about version `seq`, which no version can follow because of this.
+    pub(super) fn fix(&self, seq: Seq) -> String {
+        let path = layout::root(seq);
+        let repair = format!(
+            "where no backup has it, find out what wrote it; then delete it, a copy is kept: jobctl run repair-head \
+             --seq {seq} --reason …; readers stay on the version before it"
+        );
+        match self {
+            Self::Hint { .. } => format!(
+                "compare {path} with a backup; if it is right, delete CURRENT, which is a hint: the next reader and \
+                 writer find the newest version without it; if it is not, restore it from the backup (catalog §10.3)"
+            ),
+            Self::Chain { base, .. } => format!(
+                "no writer of this catalog wrote it, or version {base} was changed since: compare {path} and {} with a \
+                 backup, and restore the one that differs (catalog §10.3); {repair}",
+                layout::root(*base)
+            ),
+            Self::OffChain { base } => {
+                format!("mend version {base} first, of which jobctl verify tells as well; {path} was built on it")
+            }
+            Self::Document(_) | Self::OtherSeq { .. } | Self::Hash { .. } | Self::Epoch { .. } => {
+                format!("restore {path} from a backup (catalog §10.3); {repair}")
+            }
+        }
+    }
 }
 
 /// Something that a reader got over, and that a person should know (*catalog* §11.6).
@@ -110,6 +172,30 @@ pub enum Alert {
     },
 }
 
+impl Alert {
+    /// The version whose root is not valid.
+    fn seq(&self) -> Option<Seq> {
+        match self {
+            Self::InvalidRoot { seq, .. } => Some(*seq),
+            Self::CurrentMissing | Self::CurrentUnreadable | Self::CurrentAbsent { .. } | Self::OlderEpoch { .. } => {
+                None
+            }
+        }
+    }
+
+    /// Takes out of `alerts` the lowest version above `head` that is not valid: no version can follow (D16).
+    pub(super) fn take_blocking(alerts: &mut Vec<Self>, head: Seq) -> Option<(Seq, RootFault)> {
+        let above = alerts.iter().enumerate().filter_map(|(at, alert)| Some((alert.seq()?, at)));
+        let (_, at) = above.filter(|(seq, _)| *seq > head).min()?;
+        match alerts.remove(at) {
+            Self::InvalidRoot { seq, fault } => Some((seq, fault)),
+            Self::CurrentMissing | Self::CurrentUnreadable | Self::CurrentAbsent { .. } | Self::OlderEpoch { .. } => {
+                None
+            }
+        }
+    }
+}
+
 /// The newest version, and what was passed over on the way.
 pub(super) struct Found {
     pub(super) head: Head,
@@ -135,6 +221,24 @@ pub(super) fn find_head(fetch: FetchRef<'_>, held: Option<Head>) -> Result<Found
         },
     };
     Ok(Found { head, alerts: search.alerts })
+}
+
+/// The newest version that another can follow, for those who write (D16): [`find_head`], and that it names the version
+/// before it, for which the bytes of that version's root are read.
+pub(super) fn find_base(fetch: FetchRef<'_>) -> Result<Found, InventoryError> {
+    let mut found = find_head(fetch, None)?;
+    if let Some(seq) = found.head.seq().before()
+        && let Some(named) = &found.head.root.previous_root_sha256
+        && let Some(bytes) = fetch(&layout::root(seq))?
+        && let root_sha256 = Sha256Hex::of(&bytes)
+        && named.as_ref() != Some(&root_sha256)
+        && let Ok(before) = Head::decode_hashed(seq, &bytes, root_sha256)
+        && let Err(fault) = before.check_next(&found.head)
+    {
+        found.alerts.push(Alert::InvalidRoot { seq: found.head.seq(), fault });
+        found.head = before;
+    }
+    Ok(found)
 }
 
 struct Search<'a> {
@@ -163,25 +267,72 @@ impl Search<'_> {
         match verified(current, &bytes) {
             Ok(head) => self.forward(head),
             Err(fault) => {
-                self.alerts.push(Alert::InvalidRoot { seq: current.seq, fault });
-                self.fallback(held, Some(current.seq))
+                let at = self.alerts.len();
+                let found = self.fallback(held, Some(current.seq));
+                let fault = Self::of_hint(current.seq, &bytes, fault, found.as_ref());
+                match (found, fault) {
+                    // There is no version before it: it is this one or none.
+                    (Err(InventoryError::NoVersion { .. }), fault @ RootFault::Hint { .. }) => {
+                        Err(InventoryError::HeadInvalid { seq: current.seq, fault })
+                    }
+                    (found, fault) => {
+                        self.alerts.insert(at, Alert::InvalidRoot { seq: current.seq, fault });
+                        found
+                    }
+                }
             }
         }
+    }
+
+    /// What is wrong with the root in `bytes` that `CURRENT` names as something else: where it is sound by itself, and
+    /// follows the version before it as far as that is known, either of the two may have been changed.
+    fn of_hint(seq: Seq, bytes: &[u8], fault: RootFault, found: Result<&Head, &InventoryError>) -> RootFault {
+        let Ok(named) = Head::decode(seq, bytes) else { return fault };
+        let is_sound = match found {
+            Ok(before) if before.seq().next() == seq => {
+                named.root.restore_epoch == before.root.restore_epoch && before.check_next(&named).is_ok()
+            }
+            Err(InventoryError::NoVersion { restore_epoch, .. }) => named.root.restore_epoch == *restore_epoch,
+            // Above one that is damaged, or below the newest: there is nothing to decide yet, or no more.
+            Ok(_) | Err(_) => false,
+        };
+        if is_sound { RootFault::Hint { fault: Box::new(fault) } } else { fault }
     }
 
     /// Probes the versions after `head` until one is absent, and gives the last valid one.
     fn forward(&mut self, mut head: Head) -> Result<Head, InventoryError> {
         let mut seq = head.seq().next();
+        // The last one that was passed over because it, or one below it, does not follow the version before.
+        let mut off: Option<Head> = None;
         while let Some(bytes) = (self.fetch)(&layout::root(seq))? {
             let expected = head.root.restore_epoch;
-            match Head::decode(seq, &bytes) {
-                Ok(next) if next.root.restore_epoch >= expected => head = next,
-                Ok(next) => {
-                    let fault = RootFault::Epoch { found: next.root.restore_epoch, expected };
-                    self.alerts.push(Alert::InvalidRoot { seq, fault });
+            let fault = match Head::decode(seq, &bytes) {
+                Ok(next) if next.root.restore_epoch < expected => {
+                    RootFault::Epoch { found: next.root.restore_epoch, expected }
                 }
-                Err(fault) => self.alerts.push(Alert::InvalidRoot { seq, fault }),
-            }
+                Ok(next) => {
+                    let base = off.take().filter(|off| off.seq().next() == seq);
+                    let checked = match &base {
+                        Some(off) if off.root.restore_epoch == next.root.restore_epoch => {
+                            Err(RootFault::OffChain { base: off.seq() })
+                        }
+                        Some(_) | None => head.check_next(&next),
+                    };
+                    match checked {
+                        Ok(()) => {
+                            head = next;
+                            seq = seq.next();
+                            continue;
+                        }
+                        Err(fault) => {
+                            off = Some(next);
+                            fault
+                        }
+                    }
+                }
+                Err(fault) => fault,
+            };
+            self.alerts.push(Alert::InvalidRoot { seq, fault });
             seq = seq.next();
         }
         Ok(head)
@@ -194,12 +345,12 @@ impl Search<'_> {
         let held = held.filter(|held| held.root.restore_epoch == restore_epoch && held.seq().get() > expired_through);
         let above = held.as_ref().map_or(0, |held| held.seq().get()).max(expired_through);
 
-        let mut found = None;
+        let (mut found, mut before): (Option<Head>, Option<Head>) = (None, None);
         if let Some(damaged) = damaged {
-            let mut before = damaged.before();
-            while let Some(seq) = before.filter(|seq| seq.get() > above && found.is_none()) {
+            let mut back = damaged.before();
+            while let Some(seq) = back.filter(|seq| seq.get() > above && found.is_none()) {
                 found = self.root_of_epoch(seq, restore_epoch)?.flatten();
-                before = seq.before();
+                back = seq.before();
             }
         }
         let first = damaged.map_or(above, |damaged| damaged.get().max(above));
@@ -208,9 +359,16 @@ impl Search<'_> {
             match self.root_of_epoch(seq, restore_epoch)? {
                 None => break,
                 Some(None) => {}
-                Some(Some(head)) => found = Some(head),
+                Some(Some(head)) => before = found.replace(head),
             }
             next = Some(seq.next());
+        }
+        // Of the versions below, each is the base of one above it; the newest has nothing but its own word.
+        if let (Some(before), Some(head)) = (before.or_else(|| held.clone()), &found)
+            && let Err(fault) = before.check_next(head)
+        {
+            self.alerts.push(Alert::InvalidRoot { seq: head.seq(), fault });
+            found = Some(before);
         }
         found.or(held).ok_or(InventoryError::NoVersion { above, restore_epoch })
     }

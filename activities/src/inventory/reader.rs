@@ -212,6 +212,17 @@ impl FullInventory {
         &self.0.head
     }
 
+    /// This version for one who goes on from it: nothing that is not valid stands above it (D16).
+    ///
+    /// # Errors
+    /// [`InventoryError::HeadInvalid`] with the lowest version that does.
+    pub fn as_base(mut self) -> Result<Self, InventoryError> {
+        match Alert::take_blocking(&mut self.0.alerts, self.0.head.seq()) {
+            Some((seq, fault)) => Err(InventoryError::HeadInvalid { seq, fault }),
+            None => Ok(self),
+        }
+    }
+
     /// What the last look passed over.
     #[must_use]
     pub fn alerts(&self) -> &[Alert] {

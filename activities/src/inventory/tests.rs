@@ -1,6 +1,7 @@
 mod conformance;
 pub(super) mod crash_and_race;
 mod fallback;
+mod mend;
 mod verify;
 
 use std::collections::BTreeMap;

@@ -122,6 +122,7 @@ impl<'a> Look<'a> {
         }
         let records = self.newest(&found.head)?;
         self.chain(&found.head, &records)?;
+        self.beyond(&found.head)?;
         let mut findings: Vec<_> = self.findings.into_iter().collect();
         findings.sort_by(|a, b| (&a.subject, a.code).cmp(&(&b.subject, b.code)));
         let leaves = self.leaves.values().filter(|leaf| leaf.is_some()).count();
@@ -139,10 +140,10 @@ impl<'a> Look<'a> {
 
     /// `CURRENT` against the newest version.
     fn hint(&mut self, head: &Head, alerts: &[Alert]) -> Result<(), InventoryError> {
-        for alert in alerts {
-            self.add(Finding::of_alert(alert));
-        }
         let current = self.store.get(layout::CURRENT)?.and_then(|bytes| Current::decode(&bytes));
+        for alert in alerts {
+            self.add(Finding::of_alert(alert, head.seq(), current.as_ref().map(|current| current.seq)));
+        }
         if let Some(current) = current.filter(|current| current.seq < head.seq()) {
             self.add(Finding::current_behind(current.seq, head.seq()));
         }
@@ -171,6 +172,21 @@ impl<'a> Look<'a> {
         Ok(records)
     }
 
+    /// Roots that no search finds, since one below them is not there: they would be found once it is written.
+    fn beyond(&mut self, head: &Head) -> Result<(), InventoryError> {
+        let names = self.store.list(layout::INVENTORY)?.objects;
+        let seqs = names.iter().filter_map(|name| layout::seq_of_root(&format!("{}/{name}", layout::INVENTORY)));
+        let above: BTreeSet<_> = seqs.filter(|seq| *seq > head.seq()).collect();
+        let mut missing = head.seq().next();
+        while above.contains(&missing) {
+            missing = missing.next();
+        }
+        for seq in above.range(missing..) {
+            self.add(Finding::root_beyond(*seq, missing));
+        }
+        Ok(())
+    }
+
     /// Every version from the first to `head`: its root, its leaves, its invariants, and that it follows the one before.
     fn chain(&mut self, head: &Head, records: &BTreeMap<EditionId, ArtefactRecords>) -> Result<(), InventoryError> {
         let mut before: Option<Link> = None;
@@ -180,7 +196,7 @@ impl<'a> Look<'a> {
             if let Some(link) = &link {
                 self.version(link, seq == head.seq(), records);
                 if let Some(before) = &before {
-                    self.step(before, link);
+                    self.step(before, link, seq == head.seq());
                 }
             }
             before = link;
@@ -288,7 +304,8 @@ impl<'a> Look<'a> {
         link.without_leaf.is_empty() || link.leaves.values().all(|leaf| leaf.kind == Kind::Data)
     }
 
-    fn step(&mut self, before: &Link, link: &Link) {
+    fn step(&mut self, before: &Link, link: &Link, is_newest: bool) {
+        let blocking = if is_newest { before.head.check_next(&link.head).err() } else { None };
         let base = Whole { root: &before.head.root, root_sha256: &before.head.root_sha256, leaves: &before.leaves };
         let new = Whole { root: &link.head.root, root_sha256: &link.head.root_sha256, leaves: &link.leaves };
         let is_whole = before.without_leaf.is_empty() && link.without_leaf.is_empty();
@@ -302,7 +319,7 @@ impl<'a> Look<'a> {
                 | StepFinding::Epoch { .. } => true,
             };
             if told {
-                self.add(Finding::of_step(&finding));
+                self.add(Finding::of_step(&finding, blocking.as_ref()));
             }
         }
     }

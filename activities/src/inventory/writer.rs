@@ -22,7 +22,7 @@ use engine_rules::clock::Clock;
 use engine_rules::crash;
 
 use super::error::{InventoryError, LeafFault};
-use super::head::{Alert, Head, RootFault, find_head};
+use super::head::{Alert, Found, Head, RootFault, find_base};
 use super::init::open_catalog;
 use super::leaves::Leaves;
 use crate::store::{Create, Delete, Replace, Store};
@@ -168,22 +168,16 @@ impl Writer {
         decoded.map(Some).map_err(|source| InventoryError::Document { path: layout::HISTORY.to_owned(), source })
     }
 
-    /// The newest version, which must be valid: a version can only follow the one before it (D16).
+    /// The newest version, which must be valid and follow the one before it: a version can only follow such a one (D16).
     fn head(&self) -> Result<Head, InventoryError> {
-        let found = find_head(&|path| self.store.get(path), None)?;
-        for alert in found.alerts {
-            match alert {
-                Alert::InvalidRoot { seq, fault } if seq > found.head.seq() => {
-                    return Err(InventoryError::HeadInvalid { seq, fault });
-                }
-                Alert::InvalidRoot { .. }
-                | Alert::CurrentMissing
-                | Alert::CurrentUnreadable
-                | Alert::CurrentAbsent { .. }
-                | Alert::OlderEpoch { .. } => tracing::warn!(head = %found.head.seq(), "{alert}"),
-            }
+        let Found { head, mut alerts } = find_base(&|path| self.store.get(path))?;
+        if let Some((seq, fault)) = Alert::take_blocking(&mut alerts, head.seq()) {
+            return Err(InventoryError::HeadInvalid { seq, fault });
         }
-        Ok(found.head)
+        for alert in alerts {
+            tracing::warn!(head = %head.seq(), "{alert}");
+        }
+        Ok(head)
     }
 
     /// One attempt on `head`.

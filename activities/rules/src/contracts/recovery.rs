@@ -17,6 +17,9 @@ pub const REBUILD_INVENTORY: &str = "recovery.rebuild_inventory";
 pub struct RepairHeadInput {
     /// The version whose root is damaged.
     pub seq: u64,
+    /// A person's word that it was committed, and that what it did may be undone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub confirm_committed: bool,
     /// Who asked, and why.
     pub cause: Cause,
 }

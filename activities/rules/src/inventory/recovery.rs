@@ -53,23 +53,34 @@ pub struct RepairHead {
     pub head: Seq,
 }
 
-/// Whether the root of `seq` may be deleted (D16): it fails validation, and follows the last valid version.
-/// `after` tells what stands at the versions after it, up to the first that is absent.
+/// What stands around a head that is to be deleted.
+#[derive(Debug, Clone, Copy)]
+pub struct HeadFacts<'a> {
+    /// The last version that is valid and follows the one before it.
+    pub last_valid: Seq,
+    /// Its root, and the SHA-256 of that root's stored bytes, where they are known.
+    pub base: Option<(&'a Root, &'a Sha256Hex)>,
+    /// What stands at the place of the version itself.
+    pub bytes: Option<&'a [u8]>,
+    /// What stands at the versions after it, up to the first that is absent.
+    pub after: &'a [(Seq, RootFound)],
+    /// `CURRENT`, where it is there.
+    pub current: Option<&'a Current>,
+}
+
+/// Whether the root of `seq` may be deleted (D16): it fails validation or does not follow the last valid version, and
+/// stands after that. `confirm_committed` is a person's word that what a committed version did may be undone.
 ///
 /// # Errors
-/// [`RecoveryRefusal`] when it is absent, valid, of a newer format, not the next one, or when a valid version was built
-/// on it.
-pub fn repair_head(
-    seq: Seq,
-    last_valid: Seq,
-    bytes: Option<&[u8]>,
-    after: &[(Seq, RootFound)],
-) -> Result<RepairHead, Box<Refusal>> {
+/// [`RecoveryRefusal`] when it is absent, valid, of a newer format, not the next one, when a valid version was built on
+/// it, or when it was committed and nobody confirmed that.
+pub fn repair_head(seq: Seq, facts: &HeadFacts<'_>, confirm_committed: bool) -> Result<RepairHead, Box<Refusal>> {
+    let HeadFacts { last_valid, base, bytes, after, current } = *facts;
     match RootFound::of(seq, bytes) {
         RootFound::Absent => return Err(RecoveryRefusal::HeadAbsent { seq, last_valid }.into()),
-        RootFound::Valid => return Err(RecoveryRefusal::HeadValid { seq }.into()),
+        RootFound::Valid if !is_off_chain(base, bytes) => return Err(RecoveryRefusal::HeadValid { seq }.into()),
         RootFound::Newer(found) => return Err(RecoveryRefusal::HeadNewer { seq, found }.into()),
-        RootFound::Invalid => {}
+        RootFound::Valid | RootFound::Invalid => {}
     }
     for (next, found) in after.iter().filter(|(next, _)| *next > seq) {
         match found {
@@ -83,7 +94,20 @@ pub fn repair_head(
     if seq != expected {
         return Err(RecoveryRefusal::HeadNotNext { seq, last_valid, expected }.into());
     }
-    Ok(RepairHead { seq, sha256: Sha256Hex::of(bytes.unwrap_or_default()), head: last_valid })
+    let found = Sha256Hex::of(bytes.unwrap_or_default());
+    // A hint far ahead of everything that is there tells nothing (D32).
+    let is_there = |named: Seq| named == seq || after.iter().any(|(next, _)| *next == named);
+    if let Some(current) = current.filter(|current| is_there(current.seq) && !confirm_committed) {
+        let (current, named) = (current.seq, current.root_sha256.clone());
+        return Err(RecoveryRefusal::HeadCommitted { seq, current, named, found }.into());
+    }
+    Ok(RepairHead { seq, sha256: found, head: last_valid })
+}
+
+/// Whether the valid root in `bytes` is not the one after `base`.
+fn is_off_chain(base: Option<(&Root, &Sha256Hex)>, bytes: Option<&[u8]>) -> bool {
+    let root = bytes.and_then(|bytes| Root::decode(bytes).ok());
+    matches!((root, base), (Some(root), Some((base, sha256))) if !root.chains_to(base, sha256))
 }
 
 /// What is left of an Inventory.

@@ -263,6 +263,17 @@ impl Root {
     pub fn has_history(&self) -> bool {
         self.previous_root_sha256.is_some() && self.changes.is_some()
     }
+
+    /// Whether this root names `base`, the version before it, whose stored bytes have the SHA-256 `base_sha256`
+    /// (*catalog* §6.2). Of another restore epoch, of another number or without history fields, nothing tells (H19).
+    #[must_use]
+    pub fn chains_to(&self, base: &Self, base_sha256: &Sha256Hex) -> bool {
+        let is_told = self.seq == base.seq.next() && self.restore_epoch == base.restore_epoch;
+        match &self.previous_root_sha256 {
+            Some(previous) if is_told => previous.as_ref() == Some(base_sha256),
+            Some(_) | None => true,
+        }
+    }
 }
 
 impl Document for Root {

@@ -211,11 +211,16 @@ fn homeless(urn: &str, held: &[Held<'_>], findings: &mut Vec<VersionFinding>) {
     }
 }
 
+/// What a field that may be null says.
+fn plain<T: std::fmt::Display>(value: Option<&T>) -> String {
+    value.map_or_else(|| "nothing".to_owned(), T::to_string)
+}
+
 /// What is wrong with a version as the one after another.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StepFinding {
     /// The chain of hashes.
-    #[error("catalog §6.2: version {seq} names {found:?} as the version before it; expected {expected}")]
+    #[error("catalog §6.2: version {seq} names {} as the SHA-256 of the version before it; expected {expected}", plain(found.as_ref()))]
     Chain {
         /// The version.
         seq: Seq,
@@ -225,7 +230,7 @@ pub enum StepFinding {
         expected: Sha256Hex,
     },
     /// The numbers.
-    #[error("catalog §6.2: version {seq} follows version {base}, and was built from {built_from:?} by {kind}")]
+    #[error("catalog §6.2: version {seq} follows version {base}, and was built from {} by {kind}", plain(built_from.as_ref()))]
     Numbers {
         /// The version.
         seq: Seq,

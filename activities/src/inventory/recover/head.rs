@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use catalog_rules::ids::Sha256Hex;
-use catalog_rules::inventory::{RootFound, Seq, WriterStage, repair_head as judge};
+use catalog_rules::inventory::{Current, HeadFacts, RootFound, Seq, WriterStage, repair_head as judge};
 use catalog_rules::layout;
 use engine_rules::crash;
 
 use super::super::error::InventoryError;
-use super::super::head::find_head;
+use super::super::head::find_base;
 use super::super::init::open_catalog;
 use super::super::writer::advance_current;
 use crate::fs::{self, Fs};
@@ -20,6 +20,8 @@ use crate::store::{Delete, Store, StoreError};
 pub struct HeadRepair<'a> {
     /// The version whose root is damaged.
     pub seq: Seq,
+    /// A person's word that it was committed, and that what it did may be undone.
+    pub confirm_committed: bool,
     /// Where the copy is kept: a folder of this run alone, so that a repeat finds its own copy.
     pub keep: &'a Path,
     /// The disk that the folder is on.
@@ -49,11 +51,12 @@ pub struct RepairedHead {
 ///
 /// # Errors
 /// [`InventoryError::Refused`] with [`RecoveryRefusal`](catalog_rules::inventory::RecoveryRefusal) when the root is
-/// absent, valid, newer, not the one after the last valid version, or built on; nothing is deleted then.
+/// absent, valid, newer, not the one after the last valid version, built on, or committed without a person's word for it;
+/// nothing is deleted then.
 pub fn repair_head(store: &dyn Store, asked: &HeadRepair<'_>) -> Result<RepairedHead, InventoryError> {
     let _lock = if asked.dry_run { None } else { Some(store.lock()?) };
     open_catalog(store)?.admit_writer(WriterStage::One)?;
-    let last = find_head(&|path| store.get(path), None)?.head;
+    let last = find_base(&|path| store.get(path))?.head;
     let path = layout::root(asked.seq);
     let kept = asked.keep.join(format!("{:012}.json", asked.seq.get()));
     let bytes = store.get(&path)?;
@@ -64,7 +67,15 @@ pub fn repair_head(store: &dyn Store, asked: &HeadRepair<'_>) -> Result<Repaired
         let sha256 = Sha256Hex::of(&copy);
         return Ok(RepairedHead { seq: asked.seq, sha256, head: last.seq(), kept, already: true });
     }
-    let judged = judge(asked.seq, last.seq(), bytes.as_deref(), &above(store, asked.seq)?)?;
+    let current = store.get(layout::CURRENT)?.and_then(|bytes| Current::decode(&bytes));
+    let facts = HeadFacts {
+        last_valid: last.seq(),
+        base: Some((&last.root, &last.root_sha256)),
+        bytes: bytes.as_deref(),
+        after: &above(store, asked.seq)?,
+        current: current.as_ref(),
+    };
+    let judged = judge(asked.seq, &facts, asked.confirm_committed)?;
     let bytes = bytes.unwrap_or_default();
     if !asked.dry_run {
         keep(asked.fs, &kept, &bytes)?;

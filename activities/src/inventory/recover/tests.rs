@@ -28,7 +28,7 @@ fn damaged(bytes: &'static [u8]) -> Arc<dyn Store> {
 }
 
 fn repair(store: &dyn Store, keep: &std::path::Path, n: u64, dry_run: bool) -> Result<RepairedHead, InventoryError> {
-    repair_head(store, &HeadRepair { seq: seq(n), keep, fs: &RealFs, dry_run })
+    repair_head(store, &HeadRepair { seq: seq(n), confirm_committed: false, keep, fs: &RealFs, dry_run })
 }
 
 #[test]

@@ -7,7 +7,7 @@ use catalog_rules::inventory::{Document as _, Root};
 use super::*;
 
 /// A catalog of `n` versions: the first, and descriptions.
-fn versions(n: u64) -> Arc<dyn Store> {
+pub(super) fn versions(n: u64) -> Arc<dyn Store> {
     let store = catalog(false);
     let writer = Writer::open(Arc::clone(&store)).unwrap();
     for version in 2..=n {
@@ -16,20 +16,20 @@ fn versions(n: u64) -> Arc<dyn Store> {
     store
 }
 
-fn describe(n: u64) -> Operation {
+pub(super) fn describe(n: u64) -> Operation {
     Operation::Describe(Map::from_iter([("version".to_owned(), json!(n))]))
 }
 
-fn seq(n: u64) -> Seq {
+pub(super) fn seq(n: u64) -> Seq {
     Seq::new(n).unwrap()
 }
 
-fn put(store: &dyn Store, path: &str, bytes: impl AsRef<[u8]>) {
+pub(super) fn put(store: &dyn Store, path: &str, bytes: impl AsRef<[u8]>) {
     store.delete(path).unwrap();
     store.create(path, &Bytes::copy_from_slice(bytes.as_ref())).unwrap();
 }
 
-fn root(store: &dyn Store, n: u64) -> Root {
+pub(super) fn root(store: &dyn Store, n: u64) -> Root {
     Root::decode(&store.get(&layout::root(seq(n))).unwrap().unwrap()).unwrap()
 }
 
@@ -42,7 +42,7 @@ fn rewrite(store: &dyn Store, n: u64, edit: impl FnOnce(&mut Root)) -> Sha256Hex
     Sha256Hex::of(&bytes)
 }
 
-fn hint(store: &dyn Store, n: u64, root_sha256: &Sha256Hex, restore_epoch: u64) {
+pub(super) fn hint(store: &dyn Store, n: u64, root_sha256: &Sha256Hex, restore_epoch: u64) {
     let current = Current { seq: seq(n), root_sha256: root_sha256.clone(), restore_epoch };
     put(store, layout::CURRENT, current.encode());
 }
@@ -64,7 +64,7 @@ fn opt_in(store: &dyn Store, restore_epoch: u64, expired_through: Option<u64>) {
     }
 }
 
-fn alerts(inventory: &FullInventory) -> String {
+pub(super) fn alerts(inventory: &FullInventory) -> String {
     inventory.alerts().iter().map(|alert| format!("{alert}; ")).collect()
 }
 

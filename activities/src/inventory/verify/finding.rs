@@ -37,21 +37,31 @@ impl Finding {
         Self { code, subject, found, expected: expected.into(), fix }
     }
 
-    pub(super) fn of_alert(alert: &Alert) -> Self {
-        let current = |code, found: String, expected: &str| {
+    /// What the search for `newest` passed over; `current` is the version that `CURRENT` names.
+    pub(super) fn of_alert(alert: &Alert, newest: Seq, current: Option<Seq>) -> Self {
+        let hint = |code, found: String, expected: &str| {
             Self::new(code, layout::CURRENT.to_owned(), found, expected, CURRENT_FIX.to_owned())
         };
         match alert {
+            Alert::InvalidRoot { seq, fault } if *seq > newest => {
+                Self { fix: fault.fix(*seq), ..Self::root_invalid(*seq, fault) }
+            }
+            // A newer version is valid. The root itself is looked at with the chain.
+            Alert::InvalidRoot { seq, fault: fault @ (RootFault::Hash { .. } | RootFault::Epoch { .. }) }
+                if current == Some(*seq) =>
+            {
+                hint("current.differs", format!("version {seq}, and of its root: {fault}"), "that root as it is")
+            }
             Alert::InvalidRoot { seq, fault } => Self::root_invalid(*seq, fault),
-            Alert::CurrentMissing => current("current.missing", "no CURRENT".to_owned(), "the newest version's name"),
+            Alert::CurrentMissing => hint("current.missing", "no CURRENT".to_owned(), "the newest version's name"),
             Alert::CurrentUnreadable => {
-                current("current.unreadable", "bytes that are no hint".to_owned(), "seq, root_sha256, restore_epoch")
+                hint("current.unreadable", "bytes that are no hint".to_owned(), "seq, root_sha256, restore_epoch")
             }
             Alert::CurrentAbsent { seq } => {
-                current("current.absent", format!("version {seq}, which is not there"), "a version that is there")
+                hint("current.absent", format!("version {seq}, which is not there"), "a version that is there")
             }
             Alert::OlderEpoch { found, held } => {
-                current("current.epoch", format!("restore epoch {found}"), &format!("restore epoch {held}"))
+                hint("current.epoch", format!("restore epoch {found}"), &format!("restore epoch {held}"))
             }
         }
     }
@@ -69,6 +79,18 @@ impl Finding {
     pub(super) fn root_missing(seq: Seq) -> Self {
         let path = layout::root(seq);
         Self::new("root.missing", path, "no root".to_owned(), format!("the root of version {seq}"), RESTORE.to_owned())
+    }
+
+    /// `missing`: the first version below it that is not there.
+    pub(super) fn root_beyond(seq: Seq, missing: Seq) -> Self {
+        let path = layout::root(seq);
+        let fix = format!(
+            "compare inventory/ with a backup: if the backup has version {missing}, versions were lost, so restore it \
+             whole (catalog §10.3); if not, no writer of this catalog wrote {path}: move it out of inventory/ before \
+             other versions reach it"
+        );
+        let expected = format!("no root above version {missing}, which is not there");
+        Self::new("root.beyond_gap", path, format!("a root of version {seq}"), expected, fix)
     }
 
     pub(super) fn root_invalid(seq: Seq, fault: &RootFault) -> Self {
@@ -122,7 +144,8 @@ impl Finding {
         Self::new(code, subject, finding.to_string(), expected, finding.fix())
     }
 
-    pub(super) fn of_step(finding: &StepFinding) -> Self {
+    /// `blocking`: what keeps a version from following this one, where it is the newest.
+    pub(super) fn of_step(finding: &StepFinding, blocking: Option<&RootFault>) -> Self {
         let (code, seq, expected) = match finding {
             StepFinding::Chain { seq, expected, .. } => ("step.chain", seq, format!("previous_root_sha256 {expected}")),
             StepFinding::Numbers { seq, base, .. } => ("step.numbers", seq, format!("built from version {base}")),
@@ -133,10 +156,13 @@ impl Finding {
             }
         };
         let path = layout::root(*seq);
-        let fix = format!(
-            "find out which of the two versions is another than was written, and restore it from a backup (catalog \
-             §10.3): {path} or the one before it"
-        );
+        let fix = match (finding, blocking) {
+            (StepFinding::Chain { .. }, Some(fault)) => fault.fix(*seq),
+            (_, _) => format!(
+                "find out which of the two versions is another than was written, and restore it from a backup (catalog \
+                 §10.3): {path} or the one before it"
+            ),
+        };
         Self::new(code, path, finding.to_string(), expected, fix)
     }
 }

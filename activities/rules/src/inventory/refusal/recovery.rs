@@ -1,9 +1,10 @@
 //! The refusals of corrections and recoveries (D14, D16; *catalog* §6.7).
 
 use super::{ids, seqs};
-use crate::ids::{EditionId, ProductId};
+use crate::ids::{EditionId, ProductId, Sha256Hex};
 use crate::inventory::document::FormatVersion;
 use crate::inventory::root::Seq;
+use crate::layout;
 
 /// A correction or a recovery that would lose something. Nothing was written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -77,6 +78,22 @@ pub enum RecoveryRefusal {
         /// The valid version after it.
         next: Seq,
     },
+    /// The root was committed, so what its version did would be undone.
+    #[error(
+        "D16: CURRENT names version {current} with SHA-256 {named}, so version {seq} was committed, and its root has \
+         SHA-256 {found} now; deleting it undoes what it did, a withdrawal too; expected a version that was never \
+         committed"
+    )]
+    HeadCommitted {
+        /// The version asked for.
+        seq: Seq,
+        /// The version that `CURRENT` names: this one, or one after it.
+        current: Seq,
+        /// The SHA-256 that `CURRENT` gives it.
+        named: Sha256Hex,
+        /// The SHA-256 of the root of the version asked for.
+        found: Sha256Hex,
+    },
     /// The Inventory can be read, so nothing is rebuilt.
     #[error("catalog §6.7 (rebuild-inventory): version {seq} is valid; expected an Inventory without a valid version")]
     StillReadable {
@@ -147,6 +164,7 @@ impl RecoveryRefusal {
             Self::HeadNotNext { .. } => "catalog.head_not_next",
             Self::HeadNewer { .. } => "catalog.head_newer",
             Self::HeadBuiltOn { .. } => "catalog.head_built_on",
+            Self::HeadCommitted { .. } => "catalog.head_committed",
             Self::StillReadable { .. } => "catalog.still_readable",
             Self::Remains { .. } => "catalog.inventory_remains",
             Self::HistoryLost { .. } => "catalog.history_lost",
@@ -167,16 +185,28 @@ impl RecoveryRefusal {
                 "restore them from a backup, or confirm them: jobctl run correct --to {to} --confirm-unread {}",
                 seqs(unread)
             ),
-            Self::HeadAbsent { .. } | Self::HeadValid { .. } => {
+            Self::HeadAbsent { .. } => {
                 "nothing is to be repaired; see the newest version: jobctl inventory show".to_owned()
             }
-            Self::HeadNotNext { expected, .. } => {
-                format!("repair the first damaged one: jobctl run repair-head --seq {expected}")
+            Self::HeadValid { .. } => {
+                "nothing is to be deleted; where a writer refuses it all the same, see what is wrong: jobctl verify"
+                    .to_owned()
             }
+            Self::HeadNotNext { seq, expected, .. } => format!(
+                "repair the first damaged one: jobctl run repair-head --seq {expected}; where nothing stands there, see \
+                 what to do about {seq}: jobctl verify"
+            ),
             Self::HeadNewer { .. } => "use the newer jobctl".to_owned(),
-            Self::HeadBuiltOn { seq, .. } => {
-                format!("restore version {seq} from a backup (catalog §10.3); then check: jobctl verify")
-            }
+            Self::HeadBuiltOn { seq, next } => format!(
+                "restore version {seq} from a backup (catalog §10.3); then check: jobctl verify; where no backup has it, \
+                 find out what wrote {seq} and the versions from {next} on, and keep those that no writer of this \
+                 catalog wrote outside inventory/"
+            ),
+            Self::HeadCommitted { seq, .. } => format!(
+                "restore {} from a backup (catalog §10.3); or, if what version {seq} did may be undone, so that what it \
+                 withdrew is live again: jobctl run repair-head --seq {seq} --confirm-committed --reason …",
+                layout::root(*seq)
+            ),
             Self::StillReadable { .. } => {
                 "see what is wrong (jobctl verify); a damaged head is mended by jobctl run repair-head --seq N, a wrong \
                  version by jobctl run correct --to N"

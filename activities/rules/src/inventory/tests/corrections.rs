@@ -154,19 +154,46 @@ fn a_correction_keeps_the_rules_of_what_comes_in() {
 #[test]
 fn a_damaged_head_may_go_and_nothing_else() {
     let damaged = b"{\"format_version\":\"1.2\",";
-    let repair = repair_head(seq(3), seq(2), Some(damaged), &[(seq(4), RootFound::Invalid)]).unwrap();
+    let judge = |n: u64, last: u64, bytes: &[u8], after: &[(Seq, RootFound)]| {
+        let facts = HeadFacts { last_valid: seq(last), base: None, bytes: Some(bytes), after, current: None };
+        repair_head(seq(n), &facts, false)
+    };
+    let repair = judge(3, 2, damaged, &[(seq(4), RootFound::Invalid)]).unwrap();
     assert_eq!(repair, RepairHead { seq: seq(3), sha256: Sha256Hex::of(damaged), head: seq(2) });
-    assert_eq!(repair_head(seq(3), seq(2), Some(b""), &[]).unwrap().sha256, Sha256Hex::of(b""), "an empty file");
+    assert_eq!(judge(3, 2, b"", &[]).unwrap().sha256, Sha256Hex::of(b""), "an empty file");
     let mut world = World::new(false);
     world.publish(record("p", 1, None));
     let bytes = world.root.encode().unwrap();
     assert_eq!(RootFound::of(seq(2), Some(&bytes)), RootFound::Valid);
     // A sound root in the wrong place is damage.
     assert_eq!(RootFound::of(seq(3), Some(&bytes)), RootFound::Invalid);
-    assert!(repair_head(seq(3), seq(2), Some(&bytes), &[]).is_ok());
+    assert!(judge(3, 2, &bytes, &[]).is_ok());
     let newer = String::from_utf8(bytes).unwrap().replace("\"1.2\"", "\"3.0\"");
     assert_eq!(RootFound::of(seq(2), Some(newer.as_bytes())), RootFound::Newer(FormatVersion { major: 3, minor: 0 }));
     assert_eq!(RootFound::of(seq(2), None), RootFound::Absent);
+}
+
+#[test]
+fn a_valid_root_that_does_not_follow_the_last_one_may_go_and_a_committed_one_only_by_a_persons_word() {
+    let mut world = World::new(false);
+    let (first, first_sha256) = (world.root.clone(), world.root_sha256.clone());
+    world.publish(record("p", 1, None));
+    let (sound, other) = (world.root.encode().unwrap(), Sha256Hex::of(b"other"));
+    let judge = |base: &Sha256Hex, current: Option<&Current>, after: &[(Seq, RootFound)], confirmed: bool| {
+        let base = Some((&first, base));
+        let facts = HeadFacts { last_valid: seq(1), base, bytes: Some(&sound), after, current };
+        repair_head(seq(2), &facts, confirmed).map(|repair| repair.seq).map_err(|refusal| refusal.code())
+    };
+    assert_eq!(judge(&first_sha256, None, &[], true), Err("catalog.head_valid"));
+    assert_eq!(judge(&other, None, &[], false), Ok(seq(2)));
+    let hint = |n: u64| Current { seq: seq(n), root_sha256: other.clone(), restore_epoch: 0 };
+    let third = [(seq(3), RootFound::Invalid)];
+    assert_eq!(judge(&other, Some(&hint(1)), &[], false), Ok(seq(2)), "CURRENT is behind");
+    assert_eq!(judge(&other, Some(&hint(2)), &[], false), Err("catalog.head_committed"));
+    assert_eq!(judge(&other, Some(&hint(3)), &third, false), Err("catalog.head_committed"));
+    assert_eq!(judge(&other, Some(&hint(1 << 53)), &third, false), Ok(seq(2)), "D32: it names nothing");
+    assert_eq!(judge(&other, Some(&hint(2)), &[], true), Ok(seq(2)));
+    assert_eq!(judge(&first_sha256, Some(&hint(2)), &[], true), Err("catalog.head_valid"), "the word is no licence");
 }
 
 fn catalog() -> CatalogJson {

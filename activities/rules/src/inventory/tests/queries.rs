@@ -197,7 +197,10 @@ fn a_version_that_does_not_follow_is_found_out() {
     assert_eq!(check(&|_| ()), Vec::<String>::new());
     let one =
         |found: Vec<String>, part: &str| assert!(found.len() == 1 && found[0].contains(part), "{found:?}: {part}");
-    one(check(&|root| root.previous_root_sha256 = Some(Some(Sha256Hex::of(b"x")))), "as the version before it");
+    one(
+        check(&|root| root.previous_root_sha256 = Some(Some(Sha256Hex::of(b"x")))),
+        "as the SHA-256 of the version before it",
+    );
     one(check(&|root| root.created_at = base.created_at), "or later");
     one(check(&|root| root.changes = Some(vec![])), "first at product p");
     one(check(&|root| root.seq = root.seq.next()), "follows version");

@@ -256,18 +256,18 @@ fn of_heads() -> Vec<Refusal> {
     let seq = |n: u64| Seq::new(n).unwrap();
     let bytes = world.root.encode().unwrap();
     let newer = String::from_utf8(bytes.clone()).unwrap().replace("\"1.2\"", "\"2.0\"");
+    let current = Current { seq: seq(3), root_sha256: world.root_sha256.clone(), restore_epoch: 0 };
+    let repair = |n: u64, last: u64, bytes: Option<&[u8]>, after: &[(Seq, RootFound)], current: Option<&Current>| {
+        err(repair_head(seq(n), &HeadFacts { last_valid: seq(last), base: None, bytes, after, current }, false))
+    };
     vec![
-        err(repair_head(seq(4), seq(3), None, &[])),
-        err(repair_head(seq(3), seq(3), Some(&bytes), &[])),
-        err(repair_head(seq(3), seq(2), Some(newer.as_bytes()), &[])),
-        err(repair_head(seq(5), seq(3), Some(b""), &[])),
-        err(repair_head(seq(3), seq(4), Some(b""), &[(seq(4), RootFound::Valid)])),
-        err(repair_head(
-            seq(3),
-            seq(2),
-            Some(b""),
-            &[(seq(4), RootFound::Newer(FormatVersion { major: 2, minor: 0 }))],
-        )),
+        repair(4, 3, None, &[], None),
+        repair(3, 3, Some(&bytes), &[], None),
+        repair(3, 2, Some(newer.as_bytes()), &[], None),
+        repair(5, 3, Some(b""), &[], None),
+        repair(3, 4, Some(b""), &[(seq(4), RootFound::Valid)], None),
+        repair(3, 2, Some(b""), &[(seq(4), RootFound::Newer(FormatVersion { major: 2, minor: 0 }))], None),
+        repair(3, 2, Some(b""), &[], Some(&current)),
     ]
 }
 

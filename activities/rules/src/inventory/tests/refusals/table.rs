@@ -38,8 +38,8 @@ variants!(TRANSITIONS, transition_name of TransitionRefusal:
     WindowCloses Expunged InsideWindow Cited NoNewerSchema NothingAtSchema FinalWhilePending PendingTooOld
     RegistrationDiffers);
 variants!(RECOVERIES, recovery_name of RecoveryRefusal:
-    NotOlder TargetUnread UnreadVersions HeadAbsent HeadValid HeadNotNext HeadNewer HeadBuiltOn StillReadable
-    Remains HistoryLost RolledBack Forked);
+    NotOlder TargetUnread UnreadVersions HeadAbsent HeadValid HeadNotNext HeadNewer HeadBuiltOn HeadCommitted
+    StillReadable Remains HistoryLost RolledBack Forked);
 
 /// The variant that says it, within the one that only hands it on.
 fn name(refusal: &Refusal) -> &'static str {
@@ -232,7 +232,7 @@ rows! {
         "jobctl inventory show";
     HeadValid "catalog.head_valid" "D16":
         "version 3 is valid", "only a root that fails validation is deleted",
-        "jobctl inventory show";
+        "jobctl verify";
     HeadNotNext "catalog.head_not_next" "D16":
         "version 5 does not follow version 3", "expected 4",
         "jobctl run repair-head --seq 4";
@@ -242,6 +242,9 @@ rows! {
     HeadBuiltOn "catalog.head_built_on" "D16":
         "version 4 after 3 is valid", "expected no valid version after it",
         "jobctl verify";
+    HeadCommitted "catalog.head_committed" "D16":
+        "version 3 was committed, and its root has SHA-256 e3b0c442", "expected a version that was never committed",
+        "jobctl run repair-head --seq 3 --confirm-committed --reason";
     StillReadable "catalog.still_readable" "catalog §6.7 (rebuild-inventory)":
         "version 1 is valid", "expected an Inventory without a valid version",
         "jobctl run repair-head";
