@@ -73,7 +73,7 @@ rows! {
         "restore inventory/HISTORY from a backup";
     UnfinishedRestore "catalog.unfinished_restore" "D15":
         "catalog.json has restore epoch 0, inventory/HISTORY 1, the newest version 0", "expected one epoch",
-        "jobctl runs resume RUN";
+        "resume that one by jobctl runs resume";
     BaseExpired "catalog.base_expired" "catalog §6.6":
         "version 3 is not above version 3", "expected a newer head",
         "jobctl inventory show";
