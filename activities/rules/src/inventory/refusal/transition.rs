@@ -398,8 +398,9 @@ impl TransitionRefusal {
                  live now"
             ),
             Self::NothingLive { product } => format!(
-                "publish the product; or bring back an edition that is superseded, by a version N in which it was live \
-                 (jobctl inventory log --product {product}): jobctl run correct --to N --product {product} --reason …"
+                "publish the product: jobctl run publish --product {product}; or bring back an edition that is \
+                 superseded, by a version N in which it was live (jobctl inventory log --product {product}): jobctl run \
+                 correct --to N --product {product} --reason …"
             ),
             Self::NothingToRollBackTo { product, .. } => format!(
                 "take the live edition back without a replacement: jobctl run withdraw --product {product} --live \
