@@ -48,6 +48,11 @@ pub async fn operation(world: &World, out: Output, mut run: Run) -> Result<Exit,
         };
         let now_ms = world.clock.now_ms();
         let at = at.map(|text| when::release("--as-of", text, &world.config.time_zone, Some(now_ms))).transpose()?;
+        if let Some(past) = at.filter(|at| at.as_millisecond() < now_ms) {
+            return Err(Ended::usage(format!("--as-of is {past}, which is past; expected a time to come")).with_hint(
+                "without --as-of it says what a release would do now; jobctl inventory log says what was done",
+            ));
+        }
         return dry::run(world, out, asked, at).await;
     }
     let given = how(&run).cloned().unwrap_or_default();

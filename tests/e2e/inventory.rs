@@ -104,3 +104,20 @@ fn what_is_embargoed_is_told_with_its_time() {
         env.jobctl(["inventory", command]).exits(0).says(&["embargoed", edition, "no time is set"]);
     }
 }
+
+#[test]
+fn the_log_tells_what_became_of_settings_and_goes_on_past_a_damaged_version() {
+    let env = Env::with_catalog();
+    env.jobctl(["run", "embargo", "on", "--reason", "a release is near"]).exits(0);
+    env.jobctl(["run", "describe", "--title", "Another"]).exits(0);
+    env.jobctl(["inventory", "log"]).exits(0).says(&["embargo on", "a release is near", "the description"]);
+
+    let root = |seq: u64| env.path("catalog/inventory").join(format!("{seq:012}.json"));
+    std::fs::write(root(2), "{").unwrap();
+    let log = env.jobctl(["inventory", "log"]).exits(0).says(&["cannot be read", "describe"]);
+    assert_eq!(log.stdout.matches(" describe ").count(), 2, "versions 3 and 1 are told:\n{}", log.stdout);
+    let versions = env.json(["inventory", "log"]);
+    assert!(versions["versions"][1]["invalid"].is_string(), "{versions}");
+    std::fs::remove_file(root(1)).unwrap();
+    env.jobctl(["inventory", "log"]).exits(0).says(&["version 1 and those before it are not here"]);
+}
