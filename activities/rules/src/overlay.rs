@@ -9,6 +9,8 @@
 //! - Items are those that have a URN of their own in the store (*catalog* §4.7: the item kinds of the references check).
 //!   The descriptors of a data structure and its uses of metadata attributes are parts of it, and no selector reaches
 //!   them.
+//! - Levels of a hierarchy and the parts of a structure map that have URNs are not reached yet: the store does not keep
+//!   these classes, so nothing that is folded or served holds one.
 //! - A class is selected by its name in the model and by its name in a URN: `Attribute` and `DataAttribute` select the
 //!   same, also within a URN.
 //! - A text acts on what has a name: it passes over components.

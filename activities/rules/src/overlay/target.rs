@@ -85,7 +85,8 @@ pub(super) fn each_target<E>(
             components!(structure.measures, &["Measure", "PrimaryMeasure"]);
             components!(structure.groups.as_deref_mut().unwrap_or_default(), &["Group", "GroupDimensionDescriptor"]);
         }
-        // What these are made of has no URN of its own.
+        // No item of these is reached. A structure map's date patterns, epochs and frequency formats have URNs, and so have
+        // a hierarchy's levels above: they wait for the store, which keeps neither class yet.
         Artefact::AttachmentConstraint(_)
         | Artefact::Categorisation(_)
         | Artefact::CategorySchemeMap(_)
